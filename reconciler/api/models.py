@@ -251,6 +251,7 @@ class LeavingRow(_ExtensibleModel):
     cluster: str
     name: str
     pods: int
+    since: datetime | None
     message: str
 
 

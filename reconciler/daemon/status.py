@@ -10,6 +10,8 @@ from typing import TypeVar
 
 from reconciler.bulkhead import Seam, attempt
 from reconciler.core.decide.candidates import gang_health
+from reconciler.core.engines import ENGINES
+from reconciler.core.engines.reports import SELECTOR
 from reconciler.core.explain import request_state
 from reconciler.core.explain.provisioning import provisioning_of_burst
 from reconciler.core.explain.summary import spare_replicas
@@ -26,7 +28,7 @@ from reconciler.model.placement import Phase, Placement
 from reconciler.model.plan import Suppressed
 from reconciler.model.policy import Cluster, EngineName
 from reconciler.model.request import Asker, Provisioning, RequestRecord
-from reconciler.model.rollout import EngineState
+from reconciler.model.rollout import EngineReport, EngineState
 from reconciler.text.timestamps import format_time
 
 T = TypeVar("T")
@@ -96,6 +98,8 @@ class LeavingStatus:
     cluster: ClusterName
     name: PlacementName
     pods: int
+    since: datetime | None
+    """When the engine's object was first seen without its placement, since the daemon started; None for pods alone."""
     message: str
 
 
@@ -242,8 +246,8 @@ def _describe_orphan(decision: PassDecision, placement: Placement) -> str:
 
 def _leaving_statuses(decision: PassDecision, cluster: ClusterName) -> tuple[LeavingStatus, ...]:
     """List the remains of ended placements on a cluster, by name."""
-    reports = (report for report in decision.inputs.rollouts.leaving if report.cluster == cluster)
-    messages = {report.placement: report.message for report in reports}
+    reports = {each.placement: each for each in decision.inputs.rollouts.leaving if each.cluster == cluster}
+    since = {name: decision.inputs.rollouts.leaving_since.get(report.path) for name, report in reports.items()}
     pods: dict[PlacementName, int] = {}
     observation = decision.inputs.observed.clusters.get(cluster)
     if observation is not None:
@@ -252,8 +256,33 @@ def _leaving_statuses(decision: PassDecision, cluster: ClusterName) -> tuple[Lea
             pending_pods = observation.pending_pods.get(name)
             pods[name] = observation.bound.get(name, 0) + (pending_pods.replicas if pending_pods else 0)
     return tuple(
-        LeavingStatus(cluster=cluster, name=name, pods=pods.get(name, 0), message=messages.get(name, ""))
-        for name in sorted({*messages, *pods})
+        LeavingStatus(
+            cluster=cluster,
+            name=name,
+            pods=pods.get(name, 0),
+            since=since.get(name),
+            message=_describe_remains(decision, reports[name]) if name in reports else "",
+        )
+        for name in sorted({*reports, *pods})
+    )
+
+
+def _describe_remains(decision: PassDecision, report: EngineReport) -> str:
+    """Return the engine's words, and for an object that nobody removes the command that does."""
+    if not decision.inputs.rollouts.is_overdue(report, decision.inputs.now):
+        return report.message
+    told = f"{report.message}; " if report.message else ""
+    if report.leaving:
+        return f"{told}it is being deleted, and a finalizer of it waits"
+    desired = decision.inputs.desired
+    cluster = desired.clusters.get(report.cluster)
+    source = None if cluster is None else ENGINES[cluster.engine].cluster_reports(desired.fleet, cluster.name)
+    if source is None:
+        return f"{told}its engine does not remove it"
+    resource = next(iter(source.objects().parts))
+    return (
+        f"{told}its engine does not remove it: `kubectl delete {resource.full_name} -n {source.namespace}"
+        f" -l {SELECTOR}={report.placement}` does, and all that it has applied"
     )
 
 

@@ -400,7 +400,7 @@ def test_status_and_explanation_tell_what_engines_say(
     assert (first["phase"], first["provisioning"], first["engine"]) == ("Pending", "Successful", "Progressing")
     assert (first["message"], second["message"]) == ("1 of 2 ready", "")
     assert (second["phase"], second["provisioning"], second["engine"]) == ("Running", "Successful", None)
-    assert answer["leaving"] == [{"cluster": "worker-2", "name": "vllm-gone", "pods": 3, "message": ""}]
+    assert answer["leaving"] == [{"cluster": "worker-2", "name": "vllm-gone", "pods": 3, "since": None, "message": ""}]
     shown = overspill.done("status")
     assert "Leaving" in shown
     assert "vllm-gone" in shown

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
 from prometheus_client.parser import text_string_to_metric_families as families
 from prometheus_client.samples import Sample
 
@@ -16,14 +17,17 @@ from reconciler.daemon.metrics.cluster_samples import cluster_samples
 from reconciler.daemon.metrics.fleet_metrics import FleetMetrics
 from reconciler.daemon.reconcile import PassDecision
 from reconciler.daemon.snapshot import Snapshot
+from reconciler.daemon.status import status
 from reconciler.model.budget import Budgets, BudgetState
 from reconciler.model.ids import ClusterName, PlacementName, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.plan import Plan, Reason, Suppressed
-from reconciler.model.rollout import EngineState
+from reconciler.model.policy import EngineName
+from reconciler.model.rollout import EngineReport, EngineState
 from reconciler.model.tree import Tips
 from tests.builders.inputs import NOW, VLLM, cluster, desired, free, inputs, ledger, placement, seconds, shape, short
 
 LLM = WorkspaceName("llm")
+REMOVAL = "kubectl delete kustomizations.kustomize.toolkit.fluxcd.io -n overspill -l overspill.dev/placement=vllm-2"
 
 
 def snapshot(situation: PassInput, *, suppressed: tuple[Suppressed, ...] = ()) -> Snapshot:
@@ -85,6 +89,38 @@ def test_a_placement_counts_as_unapplied_until_its_engine_has_it() -> None:
     late = RolloutFailure(digest="", state=EngineState.PENDING, message="nothing of it", since=NOW)
     rollouts = Rollouts.of({burst.cluster: ClusterRollouts(ailing={burst.path: late})})
     assert values(gauges(replace(situation, rollouts=rollouts))["unapplied_placements"]) == [1]
+
+
+@pytest.mark.parametrize(
+    ("minutes", "deleted", "engine", "words"),
+    [
+        (9, False, EngineName.FLUX, "path not found"),
+        (
+            10,
+            False,
+            EngineName.FLUX,
+            f"path not found; its engine does not remove it: `{REMOVAL}` does, and all that it has applied",
+        ),
+        (10, True, EngineName.FLUX, "path not found; it is being deleted, and a finalizer of it waits"),
+        (10, False, EngineName.ARGOCD, "path not found; its engine does not remove it"),
+    ],
+    ids=["on its way", "forgotten", "held by a finalizer", "Argo CD"],
+)
+def test_an_ended_placement_that_is_not_removed_is_counted_and_told(
+    minutes: int, deleted: bool, engine: EngineName, words: str
+) -> None:
+    ended = EngineReport(
+        cluster=ClusterName("worker-2"), placement=PlacementName("vllm-2"), digest="", revision="",
+        state=EngineState.PENDING, message="path not found", leaving=deleted,
+    )  # fmt: skip # a report
+    since = {ended.path: NOW - timedelta(minutes=minutes)}
+    rollouts = Rollouts.of({ended.cluster: ClusterRollouts(leaving={ended.path: ended}, leaving_since=since)})
+    fleet = desired(clusters=(cluster("worker-1"), replace(cluster("worker-2"), engine=engine)))
+    situation = replace(inputs(short(0), free("worker-2", 8), wanted=fleet), rollouts=rollouts)
+    told = {each.labels["cluster"]: each.value for each in gauges(situation)["cluster_overdue_removals"]}
+    assert told == {"worker-1": 0, "worker-2": minutes // 10}
+    (row,) = status(snapshot(situation).decision).leaving
+    assert (row.name, row.message) == (ended.placement, words)
 
 
 def test_held_back_replicas_add_up_by_reason() -> None:

@@ -535,6 +535,19 @@ def test_what_has_ended_and_is_still_there_is_told() -> None:
     assert [one.path for one in known.leaving] == [burst.path]
 
 
+def test_what_has_ended_and_stays_is_overdue_after_ten_minutes() -> None:
+    burst, before = flux(), Rollouts()
+    overdue = []
+    for minutes in (0, 9, 10):
+        at = NOW + minutes * MINUTE
+        observed = seen(report(burst, state=EngineState.PENDING), at=at)
+        before = followed(ledger(), observed, now=at, before=before)
+        overdue += [before.is_overdue(one, at) for one in before.leaving]
+    assert overdue == [False, False, True]
+    there = followed(ledger(burst), seen(report(burst)), now=NOW + 11 * MINUTE, before=before)
+    assert there.leaving_since == {}
+
+
 def test_signs_that_are_the_same_objects_are_no_news() -> None:
     there, observed = ledger(flux()), seen()
     signs = RolloutSigns.of(there, observed, Fleet(), NOW)

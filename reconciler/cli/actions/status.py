@@ -85,8 +85,11 @@ def _tables(fleet: StatusDocument) -> None:
     if fleet["leaving"]:
         printing.heading("Leaving")
         printing.table(
-            ("PLACEMENT", "CLUSTER", "PODS", "NOTE"),
-            [(row["name"], row["cluster"], row["pods"], row["message"]) for row in fleet["leaving"]],
+            ("PLACEMENT", "CLUSTER", "PODS", "AGE", "NOTE"),
+            [
+                (row["name"], row["cluster"], row["pods"], _age(row["since"], now), row["message"])
+                for row in fleet["leaving"]
+            ],
             empty="",
         )
     if fleet["budgets"]:

@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from operator import is_
 
@@ -38,6 +38,8 @@ _NOT_YET = "its engine has not taken this version up"
 _STAYS = "the version before it is well and stays"
 _NOTHING = "its engine has nothing of it"
 _SERVES = "all its pods are ready, and it stays"
+_REMOVAL = timedelta(minutes=10)
+"""How long an engine may take to remove what has ended: the interval at which Flux looks again of itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +103,8 @@ class ClusterRollouts:
     """Placements that are not healthy now."""
     leaving: Mapping[str, EngineReport] = field(default_factory=dict)
     """Reports on placements that the ledger does not hold any more."""
+    leaving_since: Mapping[str, datetime] = field(default_factory=dict)
+    """When each of `leaving` was first seen without a placement, since the daemon started."""
     open: bool = False
     """Whether some report is about a commit that git does not know here."""
     bugs: tuple[Bug, ...] = ()
@@ -116,6 +120,8 @@ class Rollouts:
     """Placements of all clusters that are not healthy now, by directory."""
     leaving: tuple[EngineReport, ...] = ()
     """Reports on placements that the ledger does not hold any more, in the order of their directories."""
+    leaving_since: Mapping[str, datetime] = field(default_factory=dict)
+    """When each of `leaving` was first seen without a placement, by directory."""
     signs: RolloutSigns | None = None
     """The evidence that all this was read from."""
     watched: Mapping[ClusterName, datetime] = field(default_factory=dict)
@@ -131,11 +137,19 @@ class Rollouts:
         """Join the clusters."""
         ailing: dict[str, RolloutFailure] = {}
         leaving: dict[str, EngineReport] = {}
+        since: dict[str, datetime] = {}
         for cluster in clusters.values():
             ailing.update(cluster.ailing)
             leaving.update(cluster.leaving)
-        reports = tuple(leaving[path] for path in sorted(leaving))
-        return cls(clusters=clusters, ailing=ailing, leaving=reports, signs=signs, watched=watched or {})
+            since.update(cluster.leaving_since)
+        return cls(
+            clusters=clusters,
+            ailing=ailing,
+            leaving=tuple(leaving[path] for path in sorted(leaving)),
+            leaving_since=since,
+            signs=signs,
+            watched=watched or {},
+        )
 
     @property
     def bugs(self) -> tuple[Bug, ...]:
@@ -145,6 +159,11 @@ class Rollouts:
     def cluster(self, name: ClusterName) -> ClusterRollouts:
         """Return the placements of one cluster."""
         return self.clusters.get(name, _EMPTY)
+
+    def is_overdue(self, report: EngineReport, now: datetime) -> bool:
+        """Tell whether one of `leaving` should have been removed long ago."""
+        since = self.leaving_since.get(report.path)
+        return since is not None and now - since >= _REMOVAL
 
     def has_arrived(self, placement: Placement) -> bool:
         """Tell whether a placement has been healthy as it stands."""
@@ -286,12 +305,14 @@ class _Judge:
 
     def rollouts(self, leaving: Mapping[str, EngineReport]) -> ClusterRollouts:
         """Judge all placements of the cluster."""
-        observed = self.signs.observed
+        observed, before = self.signs.observed, self.before.leaving_since
+        since = {path: before.get(path, self.now) for path in leaving}
         sight = self.cluster in self.signs.seen
         reporting = observed.reporting.get(self.cluster)
         judged = self.before.arrived or self.before.ailing
         if not (observed.reports or reporting or any(self.signs.pods(self.cluster)) or judged):
-            return ClusterRollouts(leaving=leaving)  # there is no evidence, so that no placement has to be looked at
+            # There is no evidence, so that no placement has to be looked at.
+            return ClusterRollouts(leaving=leaving, leaving_since=since)
         unknown, bugs = False, list[Bug]()
         for placement in self.signs.ledger.placements.on(self.cluster).placements:
             outcome = attempt(
@@ -303,7 +324,12 @@ class _Judge:
             else:
                 unknown |= outcome
         return ClusterRollouts(
-            arrived=self.arrived, ailing=self.ailing, leaving=leaving, open=unknown, bugs=tuple(bugs)
+            arrived=self.arrived,
+            ailing=self.ailing,
+            leaving=leaving,
+            leaving_since=since,
+            open=unknown,
+            bugs=tuple(bugs),
         )
 
     def _judge(self, placement: Placement, *, sight: bool, reporting: EngineName | None) -> bool:

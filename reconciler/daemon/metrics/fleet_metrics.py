@@ -95,6 +95,11 @@ _OBSERVED_AT = Gauge(
     help="When the cluster was seen last, in Unix time.",
     labels=("cluster",),
 )
+_OVERDUE = Gauge(
+    name="cluster_overdue_removals",
+    help="Ended placements that the cluster's engine has not removed within ten minutes.",
+    labels=("cluster",),
+)
 _SPENT = Gauge(name="budget_spent_dollars", help="Dollars of the present day or month, in UTC.", labels=_BUDGET)
 _LIMIT = Gauge(name="budget_limit_dollars", help="The budget of a day or a month.", labels=_BUDGET)
 
@@ -263,6 +268,9 @@ class _Fleet:
         }
         yield _OBSERVED_AT.head + _written(_OBSERVED_AT, moments)
         yield CLUSTER_GPUS.head + "".join([self._samples[name].gpus for name in names if name in self._samples])
+        rollouts = inputs.rollouts
+        overdue = Counter(each.cluster for each in rollouts.leaving if rollouts.is_overdue(each, inputs.now))
+        yield _OVERDUE.head + _written(_OVERDUE, {(str(name),): overdue[name] for name in names})
 
     def _budgets(self) -> Iterator[str]:
         owners = None if self._within is None else {f"workspace {name}" for name in self._within}
