@@ -267,10 +267,13 @@ def administrator(target: Path, three: ThreeClusters) -> None:
 def story(told: str) -> list[str]:
     """Find the subjects of commits in what was printed, whether or not pods began to wait in the same second.
 
-    Those that did so later come by a resize, and are not in the number that the burst began with.
+    Those that did so later come by a resize, and are not in the number that the burst began with. Reverts of one pass
+    are sorted: which cluster comes first then follows from how soon pods were ready there.
     """
     subjects = re.findall(r'^(?:start\(|burst\(|Revert "burst\().*$', told, re.MULTILINE)
-    return [re.sub(r"\d+ replicas?", "some replicas", subject) for subject in subjects]
+    plain = [re.sub(r"\d+ replicas?", "some replicas", subject) for subject in subjects]
+    first = next((index for index, subject in enumerate(plain) if subject.startswith("Revert")), len(plain))
+    return [*plain[:first], *sorted(plain[first:])]
 
 
 def running(cluster: Cluster) -> int:
