@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from datetime import UTC, datetime
 
 import pytest
 
-from reconciler.core.capacity.cluster import ClusterCapacity
-from reconciler.core.observe.kubernetes.cluster_state import ClusterState
-from reconciler.core.observe.kubernetes.resources import CAPACITY, Resource
-from reconciler.model.ids import ClusterName
-from reconciler.model.workload import WorkloadRef
 from tests.e2e.control_plane import Cluster, Json
-from tests.e2e.test_fit_e2e import bound, ready, unschedulable
+from tests.e2e.scheduling import bound, decided, observed, ready, replicas_that_fit
 
 MIXES, LIMIT = 30, 8
 GROUP = "/apis/resource.k8s.io/v1"
@@ -158,15 +152,17 @@ def test_devices_that_are_free_by_our_count_the_scheduler_allocates(cluster: Clu
         mix.make(cluster)
     nodes = sum(len(mix.nodes) for mix in mixes)
     cluster.until(lambda: sum(ready(node) for node in cluster.items("/api/v1/nodes")) == nodes, "nodes are not ready")
-    decided(cluster, sum(mix.held for mix in mixes))
+    decided(cluster, "devices", sum(mix.held for mix in mixes), errors=True)
     for mix in mixes:
         cluster.create("/apis/apps/v1/namespaces/devices/deployments", mix.deployment("asked", 0))
-    promised = counted(cluster, mixes)
+    fitting = replicas_that_fit(observed(cluster, "devices", [f"{mix.name}-asked" for mix in mixes]), LIMIT)
+    promised = {mix.name: fitting[f"{mix.name}-asked"] for mix in mixes}
     for mix in mixes:  # one more than fits, so that a count that is too low shows as well
         scale = {"spec": {"replicas": promised[mix.name] + 1}}
         path = f"/apis/apps/v1/namespaces/devices/deployments/{mix.name}-asked/scale"
         cluster.call("PUT", path, {**cluster.call("GET", path), **scale})
-    pods = decided(cluster, sum(mix.held for mix in mixes) + sum(promised.values()) + MIXES)
+    total = sum(mix.held for mix in mixes) + sum(promised.values()) + MIXES
+    pods = decided(cluster, "devices", total, errors=True)
     placed = {
         mix.name: sum(bound(pod) for pod in pods if pod["metadata"]["labels"]["app"] == f"{mix.name}-asked")
         for mix in mixes
@@ -175,37 +171,3 @@ def test_devices_that_are_free_by_our_count_the_scheduler_allocates(cluster: Clu
     unseen = {mix.claim for mix in mixes if min(placed[mix.name], LIMIT) > promised[mix.name]}
     assert unseen <= {COUNTED_FOR_THE_WORSE}, "there was room that we did not see"
     assert len(set(promised.values())) > 3, "the mixes are too much alike to prove anything"
-
-
-def counted(cluster: Cluster, mixes: list[Mix]) -> dict[str, int]:
-    """Count what fits of each mix, from what the API server lists."""
-    refs = frozenset(WorkloadRef(namespace="devices", name=f"{mix.name}-asked", kind="Deployment") for mix in mixes)
-    state = ClusterState(refs)
-    for resource in {*CAPACITY, Resource.DEPLOYMENTS, Resource.TEMPLATES}:
-        for raw in cluster.items(resource.paths()[0]):
-            state.apply(resource, raw)
-    seen = state.observation(ClusterName("devices"), datetime.now(UTC))
-    shapes = {one.ref.name: one.shape for one in seen.workloads}
-    found = {}
-    for mix in mixes:
-        shape = shapes[f"{mix.name}-asked"]
-        assert shape is not None
-        found[mix.name] = ClusterCapacity(seen).count(shape, LIMIT)
-    return found
-
-
-def decided(cluster: Cluster, total: int) -> list[Json]:
-    """Wait until the scheduler has decided on every pod, and return them."""
-    pods: list[Json] = []
-
-    def settled() -> bool:
-        pods[:] = cluster.items("/api/v1/namespaces/devices/pods")
-        return len(pods) == total and all(bound(pod) or unschedulable(pod) or failed(pod) for pod in pods)
-
-    cluster.until(settled, "the scheduler has not decided on every pod")
-    return pods
-
-
-def failed(pod: Json) -> bool:
-    """Tell whether the scheduler has given a pod up for an error, as of a selector; it will try again."""
-    return any(condition.get("reason") == "SchedulerError" for condition in pod.get("status", {}).get("conditions", []))

@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.e2e.api_server import Json
 from tests.e2e.control_plane import Cluster
 from tests.e2e.mixes import GIVEN, LIMIT, NAMESPACE, RUNTIME, Mix
+from tests.e2e.scheduling import bound, ready, unschedulable
 
 BATCHES = (0, 1, 2, 3)
 IN_BATCH = 50
@@ -80,22 +80,3 @@ def names_of_refused(cluster: Cluster) -> set[str]:
     sets = cluster.items(f"/apis/apps/v1/namespaces/{NAMESPACE}/replicasets")
     failed = [one for one in sets if any(it["type"] == "ReplicaFailure" for it in one["status"].get("conditions", []))]
     return {one["metadata"]["labels"]["app"] for one in failed}
-
-
-def ready(node: Json) -> bool:
-    """Tell whether pods may go to a node, as far as its readiness goes."""
-    taints = node["spec"].get("taints", [])
-    return not any(taint["key"] == "node.kubernetes.io/not-ready" for taint in taints) and any(
-        condition["type"] == "Ready" and condition["status"] == "True"
-        for condition in node["status"].get("conditions", ())
-    )
-
-
-def bound(pod: Json) -> bool:
-    """Tell whether a pod has a node."""
-    return bool(pod["spec"].get("nodeName"))
-
-
-def unschedulable(pod: Json) -> bool:
-    """Tell whether the scheduler has found no node for a pod."""
-    return any(condition.get("reason") == "Unschedulable" for condition in pod.get("status", {}).get("conditions", []))

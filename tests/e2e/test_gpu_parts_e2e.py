@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from datetime import UTC, datetime
 
 import pytest
 
 from reconciler.core.capacity.cluster import ClusterCapacity
 from reconciler.core.capacity.gpu_models import gpus_of_node
 from reconciler.core.capacity.gpu_requests import gpu_shapes
-from reconciler.core.observe.kubernetes.cluster_state import ClusterState
-from reconciler.core.observe.kubernetes.resources import CAPACITY, Resource
 from reconciler.core.pods.pod_shape import replica_shape
-from reconciler.model.capacity import ClusterObservation, ReplicaShape
+from reconciler.model.capacity import ReplicaShape
 from reconciler.model.gpr import GpuAsk
-from reconciler.model.ids import ClusterName
 from reconciler.model.kubernetes.scheduling import NodeRequirement
 from reconciler.model.units import ONE
 from tests.e2e.api_server import Json
 from tests.e2e.control_plane import Cluster
 from tests.e2e.gpu_parts import GpuMix, containers
-from tests.e2e.test_fit_e2e import bound, ready, unschedulable
+from tests.e2e.scheduling import bound, decided, observed, ready
 
 NAMESPACE, MIXES, LIMIT = "parts", 60, 12
 
@@ -51,7 +47,7 @@ def test_what_is_told_of_the_gpus_of_a_node_is_what_the_device_plugin_gives_out(
     cluster: Cluster, mixes: list[GpuMix]
 ) -> None:
     for mix in mixes:
-        seen = observed(cluster, mix)
+        seen = observed(cluster, nodes=f"mix={mix.name}")
         told = {
             (node.name, gpus.resource): (gpus.model, gpus.memory, gpus.count, gpus.free, gpus.part)
             for pool in seen.pools
@@ -70,7 +66,7 @@ def test_parts_that_are_free_by_our_count_the_scheduler_gives_out(cluster: Clust
     promised = {}
     for mix, spec in wanted.values():
         shape = replica_shape({**spec, "nodeSelector": {"mix": mix.name}}, {"namespace": NAMESPACE})
-        promised[mix.name] = ClusterCapacity(observed(cluster, mix)).count(shape, LIMIT)
+        promised[mix.name] = ClusterCapacity(observed(cluster, nodes=f"mix={mix.name}")).count(shape, LIMIT)
     pods = placed(cluster, "counted", {name: (*wanted[name], count + 1) for name, count in promised.items()})
     agree(promised, {name: len(nodes) for name, nodes in pods.items()})
     assert len(set(promised.values())) > 5, "the mixes are too much alike to prove anything"
@@ -82,7 +78,7 @@ def test_a_request_gets_gpus_of_the_model_that_it_names_and_no_parts_of_them(
     """Ask for a model by its whole name: of whole GPUs, or of one of the kinds of parts."""
     wanted, promised, possible = {}, {}, {}
     for mix in mixes:
-        seen = observed(cluster, mix)
+        seen = observed(cluster, nodes=f"mix={mix.name}")
         shapes = gpu_shapes(GpuAsk(gpus=mix.asked, shape=mix.row.model), seen)
         shape = max(shapes, key=lambda one: ClusterCapacity(seen).count(one, LIMIT))
         promised[mix.name] = ClusterCapacity(seen).count(shape, LIMIT)
@@ -107,15 +103,6 @@ def agree(promised: dict[str, int], had: dict[str, int]) -> None:
     told = {name: f"{count} counted, {had[name]} placed" for name, count in promised.items() if had[name] != count}
     assert {name: said for name, said in told.items() if promised[name] != LIMIT or had[name] < LIMIT} == {}
     print(f"{len(promised)} mixes agree on {sum(promised.values())} replicas")  # noqa: T201 - to be quoted (pytest -rP)
-
-
-def observed(cluster: Cluster, mix: GpuMix) -> ClusterObservation:
-    """Observe the nodes of one mix with all that lies on them, from what the API server lists."""
-    state = ClusterState(frozenset())
-    for resource in CAPACITY:
-        for raw in cluster.items(resource.paths()[0], f"mix={mix.name}" if resource is Resource.NODES else ""):
-            state.apply(resource, raw)
-    return state.observation(ClusterName("parts"), datetime.now(UTC))
 
 
 def written(shape: ReplicaShape) -> Json:
@@ -143,15 +130,8 @@ def placed(cluster: Cluster, what: str, wanted: dict[str, tuple[GpuMix, Json, in
     for mix, spec, replicas in wanted.values():
         cluster.create(path, mix.deployment(what, spec, replicas))
     total = sum(replicas for _, _, replicas in wanted.values())
-    pods: list[Json] = []
-
-    def decided() -> bool:
-        pods[:] = cluster.items(f"/api/v1/namespaces/{NAMESPACE}/pods")
-        return len(pods) == total and all(bound(pod) or unschedulable(pod) for pod in pods)
-
-    cluster.until(decided, "the scheduler has not decided on every pod")
     nodes: dict[str, list[str]] = {name: [] for name in wanted}
-    for pod in filter(bound, pods):
+    for pod in filter(bound, decided(cluster, NAMESPACE, total)):
         nodes[pod["metadata"]["labels"]["mix"]].append(pod["spec"]["nodeName"])
     for mix, _, _ in wanted.values():
         cluster.call("DELETE", f"{path}/{mix.name}-{what}?propagationPolicy=Foreground")

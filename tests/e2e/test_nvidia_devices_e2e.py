@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime
 
 import pytest
 
-from reconciler.core.capacity.cluster import ClusterCapacity
-from reconciler.core.observe.kubernetes.cluster_state import ClusterState
-from reconciler.core.observe.kubernetes.resources import CAPACITY, Resource
-from reconciler.model.ids import ClusterName
-from reconciler.model.workload import WorkloadRef
 from tests.e2e.api_server import Json
 from tests.e2e.control_plane import Cluster
 from tests.e2e.nvidia_slices import CHANNEL, MIG, SMALLEST, claim, classes, dynamic, profile, static, whole
-from tests.e2e.test_devices_e2e import decided
-from tests.e2e.test_fit_e2e import bound, ready
+from tests.e2e.scheduling import bound, decided, observed, ready, replicas_that_fit
 
 NAMESPACE = "devices"
 GROUP = "/apis/resource.k8s.io/v1"
@@ -118,14 +111,15 @@ def test_devices_of_nvidia_are_allocated_as_often_as_we_count(cluster: Cluster) 
     nodes = sum(len(mix.nodes) for mix in mixes)
     cluster.until(lambda: sum(ready(node) for node in cluster.items("/api/v1/nodes")) == nodes, "nodes are not ready")
     holders = sum(mix.holders for mix in mixes)
-    decided(cluster, holders)
+    decided(cluster, NAMESPACE, holders, errors=True)
     for mix in mixes:
         mix.deploy(cluster, "asked", mix.asked, 0)
-    promised = counted(cluster, mixes)
+    fitting = replicas_that_fit(observed(cluster, NAMESPACE, [f"{mix.name}-asked" for mix in mixes]), LIMIT)
+    promised = {mix.name: fitting[f"{mix.name}-asked"] for mix in mixes}
     for mix in mixes:  # one more than fits, so that a count that is too low shows as well
         path = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/{mix.name}-asked/scale"
         cluster.call("PATCH", path, {"spec": {"replicas": promised[mix.name] + 1}})
-    pods = decided(cluster, holders + sum(promised.values()) + len(mixes))
+    pods = decided(cluster, NAMESPACE, holders + sum(promised.values()) + len(mixes), errors=True)
     placed = {mix.name: sum(bound(pod) for pod in of(pods, f"{mix.name}-asked")) for mix in mixes}
     told = {
         f"{mix.name} {ASKED.index(mix.asked)}": f"{promised[mix.name]} counted, {placed[mix.name]} placed"
@@ -141,20 +135,3 @@ def test_devices_of_nvidia_are_allocated_as_often_as_we_count(cluster: Cluster) 
 
 def of(pods: Iterable[Json], app: str) -> list[Json]:
     return [pod for pod in pods if pod["metadata"]["labels"]["app"] == app]
-
-
-def counted(cluster: Cluster, mixes: list[Mix]) -> dict[str, int]:
-    """Count what fits of each mix, from what the API server lists."""
-    refs = frozenset(WorkloadRef(namespace=NAMESPACE, name=f"{mix.name}-asked", kind="Deployment") for mix in mixes)
-    state = ClusterState(refs)
-    for resource in {*CAPACITY, Resource.DEPLOYMENTS, Resource.TEMPLATES}:
-        for raw in cluster.items(resource.paths()[0]):
-            state.apply(resource, raw)
-    seen = state.observation(ClusterName("nvidia"), datetime.now(UTC))
-    shapes = {one.ref.name: one.shape for one in seen.workloads}
-    found = {}
-    for mix in mixes:
-        shape = shapes[f"{mix.name}-asked"]
-        assert shape is not None
-        found[mix.name] = ClusterCapacity(seen).count(shape, LIMIT)
-    return found

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 
 import pytest
 
 from reconciler.core.capacity.cluster import ClusterCapacity
-from reconciler.core.observe.kubernetes.cluster_state import ClusterState
 from reconciler.core.observe.kubernetes.pod_failures import scheduling_shortage
-from reconciler.core.observe.kubernetes.resources import Resource
 from reconciler.core.pods.pod_shape import replica_shape
-from reconciler.model.ids import ClusterName
 from tests.e2e.api_server import Json
 from tests.e2e.control_plane import Cluster
+from tests.e2e.scheduling import observed, ready
 from tests.observe.test_small_clusters import CONTROL_PLANE, SERVER
 
 GPU, NAMESPACE, HOST, ZONE = "nvidia.com/gpu", "small", "kubernetes.io/hostname", "topology.kubernetes.io/zone"
@@ -84,16 +81,7 @@ def cluster(start_cluster: Callable[[str], Cluster]) -> Cluster:
 def add_node(cluster: Cluster, name: str, case: str, *, gpus: int = GPUS, taints: Iterable[Json] = ()) -> None:
     allocatable = {"cpu": "32", "memory": "64Gi", GPU: str(gpus)}
     cluster.add_node(name, allocatable=allocatable, labels={**SERVER, "case": case}, taints=taints)
-
-    def ready() -> bool:
-        (node,) = [node for node in cluster.items("/api/v1/nodes") if node["metadata"]["name"] == name]
-        taints = {taint["key"] for taint in node["spec"].get("taints", ())}
-        return "node.kubernetes.io/not-ready" not in taints and any(
-            condition["type"] == "Ready" and condition["status"] == "True"
-            for condition in node["status"].get("conditions", ())
-        )
-
-    cluster.until(ready, f"node {name} is not ready")
+    cluster.until(lambda: ready(cluster.call("GET", f"/api/v1/nodes/{name}")), f"node {name} is not ready")
 
 
 def add_pods(cluster: Cluster, case: str, spec: Json, labels: Json, number: int) -> list[Json]:
@@ -118,12 +106,7 @@ def message(pod: Json) -> str:
 
 def counted(cluster: Cluster, case: Case) -> int:
     """Count the replicas that fit by what a watch tells."""
-    state = ClusterState(frozenset())
-    for resource, path in ((Resource.NODES, "/api/v1/nodes"), (Resource.PODS, "/api/v1/pods")):
-        for raw in cluster.items(path):
-            state.apply(resource, raw)
-    seen = state.observation(ClusterName("edge"), datetime.now(UTC))
-    return ClusterCapacity(seen).count(replica_shape(case.pod(), case.metadata), 2 * GPUS)
+    return ClusterCapacity(observed(cluster)).count(replica_shape(case.pod(), case.metadata), 2 * GPUS)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

@@ -15,10 +15,10 @@ from reconciler.core.schema import yaml
 from tests.builders.requests import manifests, request
 from tests.e2e.control_plane import Cluster, Json
 from tests.e2e.mixes import GPU, HOST, REQUIRED
-from tests.e2e.test_fit_e2e import bound, ready, unschedulable
+from tests.e2e.scheduling import bound, decided, ready
 
 MIXES, NAMESPACE = 30, "topology"
-PODS, DEPLOYMENTS = f"/api/v1/namespaces/{NAMESPACE}/pods", f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
+DEPLOYMENTS = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
 
 
 class Mix:
@@ -95,13 +95,8 @@ class Mix:
 
 def settle(cluster: Cluster, pods: int) -> Counter[str]:
     """Wait until the scheduler has decided on so many pods, and count those that it has placed, by group."""
-
-    def decided() -> bool:
-        made = [pod for pod in cluster.items(PODS) if "mix" in pod["metadata"]["labels"]]
-        return len(made) == pods and all(bound(pod) or unschedulable(pod) for pod in made)
-
-    cluster.until(decided, "the scheduler has not decided", timeout=120)
-    return Counter(pod["metadata"]["labels"].get("app", "") for pod in cluster.items(PODS) if bound(pod))
+    made = decided(cluster, NAMESPACE, pods, labels="mix")
+    return Counter(pod["metadata"]["labels"]["app"] for pod in made if bound(pod))
 
 
 def test_groups_that_we_count_the_scheduler_places_in_one_domain_each_and_no_more(

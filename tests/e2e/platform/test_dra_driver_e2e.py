@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 
 import pytest
 
 from reconciler.core.capacity.cluster import ClusterCapacity
 from reconciler.core.capacity.gpu_models import gpus_of_node
-from reconciler.core.observe.kubernetes.cluster_state import ClusterState
-from reconciler.core.observe.kubernetes.resources import CAPACITY, Resource
 from reconciler.model.capacity import ClusterObservation, ReplicaShape
-from reconciler.model.ids import ClusterName
-from reconciler.model.workload import WorkloadRef
 from tests.e2e.api_server import Json
 from tests.e2e.control_plane import Cluster
 from tests.e2e.platform.dra_driver import DRIVER, DraDriver, demo, missing
-from tests.e2e.test_fit_e2e import bound, ready, unschedulable
+from tests.e2e.scheduling import bound, decided, observed, ready
 
 DEVICES = {"node-0": 8, "node-1": 5, "node-2": 2}
 GROUP = "/apis/resource.k8s.io/v1"
@@ -39,7 +34,7 @@ def cluster(start_cluster: Callable[[str], Cluster]) -> Iterator[Cluster]:
 
 
 def test_devices_of_a_driver_are_told_as_it_publishes_them(cluster: Cluster) -> None:
-    seen = observed(cluster, "default")
+    seen = observed(cluster)
     told = {
         node.name: [(gpus.model, gpus.memory, gpus.count, gpus.free, gpus.part) for gpus in gpus_of_node(node, pool)]
         for pool in seen.pools
@@ -104,8 +99,8 @@ def test_claim_that_pods_share_is_told_as_one_that_nobody_counts(cluster: Cluste
     cluster.create(f"{GROUP}/namespaces/gpu-test4/resourceclaims", claim)
     deploy(cluster, "gpu-test4", pods[0]["spec"], len(pods))
     # A pod that comes while the claim is being allocated for the other one is tried again.
-    cluster.until(lambda: len(decided(cluster, "gpu-test4", len(pods))) == len(pods), "pods that share are not bound")
-    seen = observed(cluster, "gpu-test4")
+    cluster.until(lambda: all(map(bound, decided(cluster, "gpu-test4", len(pods)))), "pods that share are not bound")
+    seen = observed(cluster, "gpu-test4", ["demo"])
     shape = shape_of(seen)
     assert shape.obstacle == "shares the ResourceClaim single-gpu between its pods"
     assert ClusterCapacity(seen).count(shape, LIMIT) == 0
@@ -119,13 +114,13 @@ def judged(cluster: Cluster, namespace: str, template: Json, pod: Json) -> tuple
     cluster.ensure_namespace(namespace)
     cluster.create(f"{GROUP}/namespaces/{namespace}/resourceclaimtemplates", template)
     deploy(cluster, namespace, pod, 0)
-    seen = observed(cluster, namespace)
+    seen = observed(cluster, namespace, ["demo"])
     shape = shape_of(seen)
     assert not shape.obstacle
     counted = ClusterCapacity(seen).count(shape, LIMIT)
     path = f"/apis/apps/v1/namespaces/{namespace}/deployments/demo/scale"
     cluster.call("PATCH", path, {"spec": {"replicas": counted + 1}})
-    placed = len(decided(cluster, namespace, counted + 1))
+    placed = sum(map(bound, decided(cluster, namespace, counted + 1)))
     clear(cluster, namespace)
     return counted, placed
 
@@ -142,32 +137,11 @@ def deploy(cluster: Cluster, namespace: str, pod: Json, replicas: int) -> None:
     cluster.create(path, {"metadata": {"name": "demo"}, "spec": spec})
 
 
-def observed(cluster: Cluster, namespace: str) -> ClusterObservation:
-    """Observe the cluster with the workload of a namespace, from what the API server lists."""
-    state = ClusterState(frozenset({WorkloadRef(namespace=namespace, name="demo", kind="Deployment")}))
-    for resource in {*CAPACITY, Resource.DEPLOYMENTS, Resource.TEMPLATES}:
-        for raw in cluster.items(resource.paths()[0]):
-            state.apply(resource, raw)
-    return state.observation(ClusterName("dra"), datetime.now(UTC))
-
-
 def shape_of(seen: ClusterObservation) -> ReplicaShape:
     """Return the shape of the followed workload."""
     [workload] = seen.workloads
     assert workload.shape is not None
     return workload.shape
-
-
-def decided(cluster: Cluster, namespace: str, total: int) -> list[Json]:
-    """Wait until the scheduler has decided on every pod, and return those that it has bound."""
-    pods: list[Json] = []
-
-    def settled() -> bool:
-        pods[:] = cluster.items(f"/api/v1/namespaces/{namespace}/pods")
-        return len(pods) == total and all(bound(pod) or unschedulable(pod) for pod in pods)
-
-    cluster.until(settled, "the scheduler has not decided on every pod")
-    return [pod for pod in pods if bound(pod)]
 
 
 def clear(cluster: Cluster, namespace: str) -> None:
