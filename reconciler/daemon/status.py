@@ -247,7 +247,7 @@ def _describe_orphan(decision: PassDecision, placement: Placement) -> str:
 def _leaving_statuses(decision: PassDecision, cluster: ClusterName) -> tuple[LeavingStatus, ...]:
     """List the remains of ended placements on a cluster, by name."""
     reports = {each.placement: each for each in decision.inputs.rollouts.leaving if each.cluster == cluster}
-    since = {name: decision.inputs.rollouts.leaving_since.get(report.path) for name, report in reports.items()}
+    since = {name: decision.inputs.rollouts.leaving_since(report) for name, report in reports.items()}
     pods: dict[PlacementName, int] = {}
     observation = decision.inputs.observed.clusters.get(cluster)
     if observation is not None:

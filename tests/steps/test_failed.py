@@ -545,7 +545,7 @@ def test_what_has_ended_and_stays_is_overdue_after_ten_minutes() -> None:
         overdue += [before.is_overdue(one, at) for one in before.leaving]
     assert overdue == [False, False, True]
     there = followed(ledger(burst), seen(report(burst)), now=NOW + 11 * MINUTE, before=before)
-    assert there.leaving_since == {}
+    assert there.cluster(burst.cluster).leaving_since == {}
 
 
 def test_signs_that_are_the_same_objects_are_no_news() -> None:

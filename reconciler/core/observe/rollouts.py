@@ -120,8 +120,6 @@ class Rollouts:
     """Placements of all clusters that are not healthy now, by directory."""
     leaving: tuple[EngineReport, ...] = ()
     """Reports on placements that the ledger does not hold any more, in the order of their directories."""
-    leaving_since: Mapping[str, datetime] = field(default_factory=dict)
-    """When each of `leaving` was first seen without a placement, by directory."""
     signs: RolloutSigns | None = None
     """The evidence that all this was read from."""
     watched: Mapping[ClusterName, datetime] = field(default_factory=dict)
@@ -137,19 +135,11 @@ class Rollouts:
         """Join the clusters."""
         ailing: dict[str, RolloutFailure] = {}
         leaving: dict[str, EngineReport] = {}
-        since: dict[str, datetime] = {}
         for cluster in clusters.values():
             ailing.update(cluster.ailing)
             leaving.update(cluster.leaving)
-            since.update(cluster.leaving_since)
-        return cls(
-            clusters=clusters,
-            ailing=ailing,
-            leaving=tuple(leaving[path] for path in sorted(leaving)),
-            leaving_since=since,
-            signs=signs,
-            watched=watched or {},
-        )
+        reports = tuple(leaving[path] for path in sorted(leaving))
+        return cls(clusters=clusters, ailing=ailing, leaving=reports, signs=signs, watched=watched or {})
 
     @property
     def bugs(self) -> tuple[Bug, ...]:
@@ -160,9 +150,13 @@ class Rollouts:
         """Return the placements of one cluster."""
         return self.clusters.get(name, _EMPTY)
 
+    def leaving_since(self, report: EngineReport) -> datetime | None:
+        """Return when one of `leaving` was first seen without a placement, since the daemon started."""
+        return self.cluster(report.cluster).leaving_since.get(report.path)
+
     def is_overdue(self, report: EngineReport, now: datetime) -> bool:
         """Tell whether one of `leaving` should have been removed long ago."""
-        since = self.leaving_since.get(report.path)
+        since = self.leaving_since(report)
         return since is not None and now - since >= _REMOVAL
 
     def has_arrived(self, placement: Placement) -> bool:
