@@ -41,12 +41,12 @@ def test_a_daemon_warns_of_a_context_that_it_uses_until_it_is_mended(tmp_path: P
     second = kubeconfig(tmp_path / "b", ("far", "https://10.0.0.2:6443"), token="two")
     contexts = Contexts(merged(first, second))
     assert contexts.read() == {"edge", "far"}
-    assert contexts.misled({"edge"}) == ()
-    (problem,) = contexts.misled({"far"})
+    assert contexts.hidden({"edge"}) == ()
+    (problem,) = contexts.hidden({"far"})
     assert str(problem) == (
         f"{second}: context far takes the user reader of an earlier file, and not its own"
         " (rename the context, the cluster and the user in one of the files)"
     )
     second.write_text(second.read_text().replace("reader", "far-reader"))
     assert contexts.read() == {"edge", "far"}
-    assert contexts.misled({"edge", "far"}) == ()
+    assert contexts.hidden({"edge", "far"}) == ()

@@ -61,8 +61,8 @@ def test_what_runs_once_gets_no_copy_while_nobody_can_read_it(at: datetime | Non
     (held,) = decide(there).suppressed
     assert (decide(there).changes, held.reason) == ((), Reason.RUNS_ONCE)
     assert held.message == (
-        "on worker-1 its TrainJob cannot be read, so that it may begin (forbids it (apply bootstrap/rbac.yaml there)),"
-        " and a copy elsewhere would do the same work again"
+        "on worker-1 its TrainJob cannot be read: it may begin there unseen (forbids it (apply bootstrap/rbac.yaml"
+        " there)), and a copy elsewhere would do the same work again"
     )
 
 
@@ -70,7 +70,7 @@ def test_what_serves_bursts_by_its_pods_though_nobody_can_read_it() -> None:
     there = lost(unread(), missing=3)
     assert [type(each) for each in decide(there).changes] == [Place]
     assert there.demands[VLLM].note == (
-        f"on worker-1 its TrainJob cannot be read, so that its pods alone tell what is missing ({WHY})"
+        f"on worker-1 its TrainJob cannot be read: its pods alone tell what is missing ({WHY})"
     )
     assert there.demands[VLLM].claimed == ""
 

@@ -62,7 +62,7 @@ class Contexts:
             self.unreadable = (Problem(path=str(self._kubeconfig), message=f"cannot be read: {cause}"),)
         return self._known
 
-    def misled(self, used: Collection[str]) -> tuple[Problem, ...]:
+    def hidden(self, used: Collection[str]) -> tuple[Problem, ...]:
         """Warn of the contexts, among those that are used, that lead elsewhere than their files say."""
         return tuple(
             Problem(path=str(each.path), message=each.message, hint=each.hint, severity=Severity.WARNING)

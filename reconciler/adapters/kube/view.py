@@ -112,7 +112,7 @@ class KubeObservations:
 
         An engine out of reach has no reports, rather than its last ones.
         """
-        problems = [*self._contexts.unreadable, *self._contexts.misled({*self._targets.contexts().values()})]
+        problems = [*self._contexts.unreadable, *self._contexts.hidden({*self._targets.contexts().values()})]
         seen = {}
         all_reports: list[Mapping[str, EngineReport]] = []
         reporting: dict[ClusterName, EngineName] = {}

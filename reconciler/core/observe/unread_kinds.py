@@ -22,8 +22,8 @@ def unread_kind(kinds: Iterable[UnreadKind], kind: str, group: str = "") -> Unre
 
 def describe_unread(unread: UnreadKind, *, runs_once: bool) -> str:
     """Say of a workload what follows for it where nobody knows what its object says, and why."""
-    follows = "it may begin" if runs_once else "its pods alone tell what is missing"
-    return f"its {unread.kind} cannot be read, so that {follows} ({unread.why})"
+    follows = "it may begin there unseen" if runs_once else "its pods alone tell what is missing"
+    return f"its {unread.kind} cannot be read: {follows} ({unread.why})"
 
 
 def describe_stale(unread: UnreadKind, observation: ClusterObservation, max_age: timedelta, now: datetime) -> str:
