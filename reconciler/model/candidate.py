@@ -44,7 +44,7 @@ class Candidate(NamedTuple):
     fits: int = 0
     # Replicas that fit, within the limit and the number of missing replicas.
     room: int = 0
-    # The pods of a gang that start there, by shape, where only its minimum has room.
+    # The pods of a gang that start there, by shape, where not all have room: in the order in which they have it.
     start: tuple[tuple[ReplicaShape, int], ...] = ()
 
     # 3. Assign (core.decide.assign): the replicas.

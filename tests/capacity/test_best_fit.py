@@ -7,17 +7,26 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reconciler.core.capacity.best_fit import count_beside
 from reconciler.core.capacity.cluster import ClusterCapacity
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.pods.pod_shape import replica_shape
+from reconciler.model.capacity import Node, Pool, ReplicaShape
 from reconciler.model.ids import PlacementName
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Place
 from reconciler.model.policy import Desired
-from tests.builders.inputs import free, inputs, ledger, shape, short
+from reconciler.model.units import ONE, Quantity, Resources
+from tests.builders.inputs import GPU, free, inputs, ledger, shape, short
+from tests.builders.pod_rules import HOST, apart, node, pod, seen
 from tests.builders.subsets import fleet, out, pooled, stands, subset, term, wanted_before
 
 ANY, PICKY = subset("any", term(tier="rented"), most=1), subset("picky", term(tier="rented", pool="x"))
+
+
+def quantities(**amounts: int) -> Resources:
+    return Resources(amounts={name: Quantity(number * ONE) for name, number in amounts.items()})
 
 
 def waits(missing: int, *there: Placement, wanted: Desired) -> PassInput:
@@ -54,6 +63,32 @@ def test_a_subset_that_leaves_room_to_another_is_not_said_to_be_limited() -> Non
     assert isinstance(last, Place)
     told = [refusal.message for refusal in last.refused if refusal.cluster == "worker-4"]
     assert told == ["took 1 replica and has no room for more"]
+
+
+def test_what_is_proven_to_fit_is_never_counted_lower() -> None:
+    # Two of `a` leave node n1 to one of `c`. One of them leaves it to `b`, and `c` finds too little.
+    sizes = {"n1": {GPU: 2, "cpu": 6}, "n2": {GPU: 1, "cpu": 4}, "n3": {"cpu": 4}}
+    pools = [
+        Pool(name=name, labels={"node": name}, nodes=(Node(name=name, free=quantities(**size)),))
+        for name, size in sizes.items()
+    ]
+    room = ClusterCapacity(replace(free("worker-2"), pools=tuple(pools)))
+    a = ReplicaShape(requests=quantities(cpu=1, **{GPU: 1}), node_terms=(term(node="n1"),))
+    b = ReplicaShape(requests=quantities(cpu=4, **{GPU: 1}), node_terms=(term(node="n1"), term(node="n2")))
+    c = ReplicaShape(requests=quantities(cpu=4), node_terms=(term(node="n1"), term(node="n3")))
+    pods = [(a, 2), (b, 1), (c, 2)]
+    assert room.fitting_in_order(pods) == 3
+    assert room.fitting_in_order([(a, 1), *pods[1:]]) == 2
+    assert count_beside(room, pods, 0, 3) == 2
+
+
+def test_pods_that_are_not_there_keep_none_off() -> None:
+    alone = pod(**apart(HOST))  # with no other pod of these labels on its node
+    kinds = [
+        replica_shape(each["spec"], {key: each[key] for key in ("labels", "namespace")}) for each in (alone, pod())
+    ]
+    room = ClusterCapacity(seen([node("a", 2)]))
+    assert [room.fitting_in_order(zip(kinds, numbers, strict=True)) for numbers in ((1, 1), (0, 1))] == [1, 2]
 
 
 @given(

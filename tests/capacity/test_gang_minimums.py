@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from reconciler.core.capacity.cluster import ClusterCapacity
@@ -107,6 +107,7 @@ def test_the_minimum_of_a_role_is_among_its_own_items() -> None:
     ),
     least=st.none() | st.integers(1, 12),
 )
+@example(nodes=[6, 3], tasks=[(1, 2, None), (1, 3, 0), (2, 2, None)], least=None)
 def test_what_starts_fits_beside_each_other_and_has_each_minimum(
     nodes: list[int], tasks: list[tuple[int, int, int | None]], least: int | None
 ) -> None:

@@ -30,16 +30,21 @@ def tightest_first(room: ClusterCapacity, wanted: Iterable[_T], shape: Callable[
     return sorted(items, key=lambda item: node_counts[shape(item).likeness])
 
 
-def count_beside(room: ClusterCapacity, beside: Sequence[ShapeReplicas], shape: ReplicaShape, most: int) -> int:
-    """Count the replicas of a shape, up to `most`, that fit together with all of `beside`; nothing is taken."""
+def count_beside(room: ClusterCapacity, pods: Sequence[ShapeReplicas], index: int, most: int) -> int:
+    """Count the replicas of the shape at `index`, up to `most`, that fit beside the others; nothing is taken.
+
+    All of `pods` fit in their order already. The order binds the caller that takes the room: in another one they may
+    not fit.
+    """
+    shape, low = pods[index]
 
     def fits(replicas: int) -> bool:
-        wanted = tightest_first(room, [*beside, (shape, replicas)], lambda pair: pair[0])
+        wanted = *pods[:index], (shape, replicas), *pods[index + 1 :]
         return room.fitting_in_order(wanted) == len(wanted)
 
-    low, high = 0, most
-    if most <= 0 or fits(most):
-        return max(0, most)
+    if most <= low or fits(most):
+        return max(low, most)
+    high = most
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)

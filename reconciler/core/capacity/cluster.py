@@ -201,7 +201,7 @@ class ClusterCapacity:
             if room.count(shape, replicas) < replicas:
                 break
             fitting += 1
-            if fitting < fitting_alone:
+            if replicas and fitting < fitting_alone:  # pods that are not there repel none
                 room.take(shape, replicas)
         return fitting
 

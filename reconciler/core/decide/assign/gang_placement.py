@@ -202,7 +202,7 @@ def choose(
 ) -> Choice:
     """Record the candidate that takes a gang, and take its capacity.
 
-    Where only the minimum starts, only the pods of the minimum take capacity.
+    Where not all of it has room, the pods that start take capacity, and no others.
     """
     if not workload.request:
         candidate = _count_in_replicas(finder, candidate, need, shape, workspace=workload.workspace, replicas=replicas)

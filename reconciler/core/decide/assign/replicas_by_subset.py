@@ -10,8 +10,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import attrgetter
 
-from reconciler.core.capacity.best_fit import ShapeReplicas, count_beside
+from reconciler.core.capacity.best_fit import count_beside, tightest_first
 from reconciler.core.decide.assign.assignment import Assignment, refuse_beyond_gpr_limit
 from reconciler.core.decide.assign.ordinals import limit_to_free_ordinals, refuse_second_clusters
 from reconciler.core.decide.assign.subset_limits import refuse_over_limit
@@ -264,20 +265,20 @@ class _Round:
         several = Counter(candidate.cluster for candidate in chosen)
         for cluster in sorted(name for name, number in several.items() if number > 1):
             room = self.finder.capacity.room(cluster, self.template.workspace)
-            here = [candidate for candidate in chosen if candidate.cluster == cluster]
-            least = {candidate.key: min(candidate.replicas, first.get(candidate.key, 0)) for candidate in here}
-            pieces = [(candidate, least[candidate.key]) for candidate in here]
-            pieces += [(candidate, candidate.replicas - least[candidate.key]) for candidate in here]
-            given: dict[ClusterSubset, ShapeReplicas] = {}
+            candidates = [candidate for candidate in chosen if candidate.cluster == cluster]
+            least = {candidate.key: min(candidate.replicas, first.get(candidate.key, 0)) for candidate in candidates}
+            pieces = [(candidate, least[candidate.key]) for candidate in candidates]
+            pieces += [(candidate, candidate.replicas - least[candidate.key]) for candidate in candidates]
+            # In the order in which they are handed their room.
+            in_order = tightest_first(room, candidates, attrgetter("shape"))
+            shares = [(candidate.shape, 0) for candidate in in_order]
             for candidate, piece in pieces:
-                place, shape = candidate.key, candidate.shape
-                has = given[place][1] if place in given else 0
-                others = [pods for other, pods in given.items() if other != place]
-                fits = count_beside(room, others, shape, has + piece) if piece else has
-                if fits < has + piece:
-                    return place, fits
-                if fits:
-                    given[place] = shape, fits
+                index = in_order.index(candidate)
+                wanted = shares[index][1] + piece
+                fits = count_beside(room, shares, index, wanted)
+                if fits < wanted:
+                    return candidate.key, fits
+                shares[index] = candidate.shape, fits
         return None
 
     def _full(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
 from reconciler.core.capacity.best_fit import ShapeReplicas, count_beside, tightest_first
 from reconciler.core.capacity.cluster import ClusterCapacity
@@ -16,7 +17,7 @@ from reconciler.text.wording import count
 class GangStart:
     """The pods of a gang that have room in a cluster, where that is enough for its minimum."""
 
-    # The pods that fit, by shape.
+    # The pods that fit, by shape, in the order in which they find room.
     fits: tuple[ShapeReplicas, ...]
     # All pods of the gang, and those that start it.
     pods: int
@@ -54,21 +55,19 @@ def start(room: ClusterCapacity, need: PodRequirements) -> GangStart | None:
 
     No room is taken. Other pods may fit all the same, since the scheduler may choose other nodes.
     """
-    parts = need.parts
-    number = [part.start for part in parts]
-    wanted = tightest_first(room, minimum(need), lambda pods: pods[0])
-    if not may_start(need) or room.fitting_in_order(wanted) < len(wanted):
+    parts = tightest_first(room, need.parts, attrgetter("shape"))
+    fits = [(part.shape, part.start) for part in parts]
+    if not may_start(need) or room.fitting_in_order(fits) < len(fits):
         return None
     for index, part in enumerate(parts):
-        beside = _shape_counts(parts, [*number[:index], 0, *number[index + 1 :]])
-        number[index] = max(number[index], count_beside(room, beside, part.shape, part.replicas))
-    return GangStart(fits=_shape_counts(parts, number), pods=need.pods, least=need.start)
+        fits[index] = part.shape, count_beside(room, fits, index, part.replicas)
+    return GangStart(fits=tuple(pods for pods in fits if pods[1]), pods=need.pods, least=need.start)
 
 
 def waiting(need: PodRequirements, bound: int, helping: int) -> tuple[ShapeReplicas, ...]:
     """Return the pods of a gang without a node where `bound` pods have one, `helping` of them without a device.
 
-    The roles of bound pods are unknown. The largest pods are assumed to be bound first, as they find room first.
+    The roles of bound pods are unknown. The largest pods are assumed to be bound first.
     """
     left, missing = {True: helping, False: bound - helping}, list[PodSet]()
     for part in need.parts:
