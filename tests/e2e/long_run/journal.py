@@ -23,7 +23,7 @@ class Deployed:
 
 @dataclass(slots=True)
 class Burst:
-    """One rise of one workload and what came of it. The moments by cluster are the first of their kind."""
+    """One rise of one workload and what came of it. Of the moments by cluster the first counts, of ends the last."""
 
     workload: str
     replicas: int
@@ -43,6 +43,8 @@ class Burst:
     """When all replicas of that object were ready."""
     reverted: dict[str, float] = field(default_factory=dict)
     """When the branch had it no more."""
+    reverts: list[tuple[str, float]] = field(default_factory=list)
+    """Each time that the branch had it no more: the cluster, and when."""
     gone: dict[str, float] = field(default_factory=dict)
     """When the cluster had its object no more."""
 
@@ -106,6 +108,7 @@ class Journal:
             for cluster, workload in self._placed.keys() - placed.keys():
                 if (burst := self._current.get(workload)) is not None:
                     burst.reverted[cluster] = at
+                    burst.reverts.append((cluster, at))
             self._placed = dict(placed)
 
     def sees_cluster(self, cluster: str, objects: Mapping[str, Deployed], at: float) -> None:

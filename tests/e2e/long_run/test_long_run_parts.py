@@ -136,11 +136,15 @@ def test_placement_that_moves_and_comes_back_is_reverted_at_the_last_time() -> N
         journal.sees_branch({(AWAY, "load-000"): 1} if placed else {}, at)
     (burst,) = journal.bursts()
     assert (burst.committed, burst.reverted) == ({AWAY: 103}, {AWAY: 130})
+    assert burst.reverts == [(AWAY, 110), (AWAY, 130)]
 
 
 def burst(fallen: float | None, reverted: float | None) -> Burst:
-    given = {} if reverted is None else {AWAY: reverted}
-    return Burst("load-000", 1, 100, falling=fallen, fallen=fallen, committed={AWAY: 110.0}, reverted=given)
+    made = Burst("load-000", 1, 100, falling=fallen, fallen=fallen, committed={AWAY: 110.0})
+    if reverted is not None:
+        made.reverted[AWAY] = reverted
+        made.reverts.append((AWAY, reverted))
+    return made
 
 
 @pytest.mark.parametrize(
@@ -161,15 +165,24 @@ def test_time_of_faults_makes_no_revert_late() -> None:
 
 @pytest.mark.parametrize(
     ("fallen", "reverted", "early"),
-    [(200.0, 202.9, True), (200.0, 203.0, False), (200.0, 199.0, False), (200.0, None, False), (None, 150.0, False)],
+    [(200.0, 202.9, True), (200.0, 203.0, False), (200.0, 199.0, True), (200.0, None, False), (None, 150.0, True)],
     ids=["in the window", "after it", "while wanted", "not yet", "still wanted"],
 )
-def test_revert_is_early_within_the_window(fallen: float | None, reverted: float | None, early: bool) -> None:
+def test_revert_is_early_before_the_window_is_over(fallen: float | None, reverted: float | None, early: bool) -> None:
     assert bool(early_reverts([burst(fallen, reverted)], window=5)) == early
 
 
+def test_each_revert_of_a_burst_is_judged() -> None:
+    moved = burst(200.0, 206.0)
+    assert early_reverts([moved], window=5) == ()
+    moved.reverts.insert(0, (AWAY, 150.0))
+    (told,) = early_reverts([moved], window=5)
+    assert told.endswith("reverted while its demand stood")
+
+
 def test_a_window_begins_no_later_than_home_was_asked() -> None:
-    slow = Burst("load-000", 1, 100, falling=197.0, fallen=200.0, committed={AWAY: 110.0}, reverted={AWAY: 202.0})
+    slow = burst(200.0, 202.0)
+    slow.falling = 197.0
     assert early_reverts([slow], window=5) == ()
     assert early_reverts([slow], window=8) != ()
 

@@ -23,7 +23,7 @@ class Verdict:
     late: tuple[str, ...] = ()
     """Reverts that came late, or not at all."""
     early: tuple[str, ...] = ()
-    """Reverts for which demand was not gone for the whole window, as for a clock that jumps."""
+    """Reverts for which demand was not gone, or not for the whole window, as for a clock that jumps."""
     unexplained: tuple[str, ...] = ()
     """Differences between the branch and the clusters, when nothing moved any more."""
     broken: tuple[str, ...] = ()
@@ -54,18 +54,24 @@ def late_reverts(
 
 
 def early_reverts(bursts: Iterable[Burst], *, window: float) -> tuple[str, ...]:
-    """Name the reverts that came before the window was over, by more than `EARLY` seconds."""
-    told = []
+    """Name the reverts that came while demand stood, or more than `EARLY` seconds before the window was over.
+
+    Nothing moves a burst here while its demand stands: no fault lasts until a rollout or a cluster is given up.
+    """
+    early = []
     for burst in bursts:
-        for cluster, reverted in burst.reverted.items():
-            took = -1.0 if burst.falling is None else reverted - burst.falling
-            if 0 <= took < window - EARLY:
-                when = time.strftime("%H:%M:%S", time.gmtime(reverted))
-                told.append(
-                    f"{burst.workload} on {cluster} at {when} UTC: reverted after {took:.1f} s,"
-                    f" in a window of {window:g} s"
-                )
-    return tuple(told)
+        for cluster, reverted in burst.reverts:
+            # 1. Demand stood.
+            why = "while its demand stood"
+            # 2. Demand was gone, for less than the window.
+            if burst.falling is not None and reverted >= burst.falling:
+                took = reverted - burst.falling
+                if took >= window - EARLY:
+                    continue
+                why = f"after {took:.1f} s, in a window of {window:g} s"
+            when = time.strftime("%H:%M:%S", time.gmtime(reverted))
+            early.append(f"{burst.workload} on {cluster} at {when} UTC: reverted {why}")
+    return tuple(early)
 
 
 def disturbed(faults: Iterable[PlayedFault], begins: float, ends: float) -> float:
