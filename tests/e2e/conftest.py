@@ -21,16 +21,11 @@ from xdist.scheduler import LoadFileScheduling
 from tests.e2e.charts import ChartRepository
 from tests.e2e.control_plane import Cluster, missing
 from tests.e2e.git_server import GitServer
-from tests.e2e.scenario import Scenario
-from tests.e2e.three_clusters import ThreeClusters
-from tests.e2e.three_clusters import missing as missing_engines
 
 CHECKOUT = Path(__file__).parents[2]
 LAYOUT = CHECKOUT / "repo-layout"
 PATIENCE = 90
 """Seconds within which the daemon must have done what it is watched for, on a machine that has much else to do."""
-
-_ON_THREE_CLUSTERS = re.compile(r"^from tests\.e2e\.(?:scenario|three_clusters) import", re.MULTILINE)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -39,11 +34,12 @@ def authorities() -> None:
 
 
 class ByControlPlanes(LoadFileScheduling):
-    """Keeps the tests of a file in one process, and all that are on the three clusters: each starts what it needs."""
+    """Keeps the tests of a file in one process, and those of a folder below this one: each starts what it needs."""
 
     def _split_scope(self, nodeid: str) -> str:
         file: str = super()._split_scope(nodeid)
-        return "three clusters" if _ON_THREE_CLUSTERS.search((CHECKOUT / file).read_text()) else file
+        folder = (CHECKOUT / file).parent
+        return file if folder == Path(__file__).parent else str(folder)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadFileScheduling:
@@ -282,25 +278,3 @@ def charts(tmp_path: Path) -> Iterator[str]:
     repository = ChartRepository(tmp_path / "charts")
     yield repository.url
     repository.stop()
-
-
-@pytest.fixture(scope="session")
-def _three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThreeClusters]:
-    if reason := missing() or missing_engines():
-        pytest.skip(reason)
-    three = ThreeClusters(tmp_path_factory.mktemp("three"))
-    yield three
-    three.stop()
-
-
-@pytest.fixture
-def three_clusters(_three: ThreeClusters, fleet: Fleet, charts: str) -> Iterator[ThreeClusters]:
-    """Lend the three clusters with their engines to the test's fleet; `describe` begins it."""
-    with _three.with_fleet(fleet, charts):
-        yield _three
-
-
-@pytest.fixture
-def scenario(three_clusters: ThreeClusters, fleet: Fleet) -> Scenario:
-    """Set the three clusters' stage for one workload; `begin` raises the curtain."""
-    return Scenario(three_clusters, fleet)

@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 
 from reconciler.core.schema import yaml
+from tests.builders.inputs import GPU
 from tests.e2e import karpenter
 from tests.e2e.api_server import Json
 from tests.e2e.conftest import Fleet
 from tests.e2e.control_plane import Cluster
 from tests.e2e.karpenter import POOL, POOL_LABEL, Karpenter
-from tests.e2e.three_clusters import GPU, kubeconfig
+from tests.e2e.kubeconfigs import kubeconfig
 
 NAMESPACE = "vllm-demo"
 DEPLOYMENTS = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"

@@ -21,7 +21,8 @@ from reconciler.model.signal import ReplicaRequest
 from tests.builders.inputs import cluster as described
 from tests.builders.inputs import desired
 from tests.e2e.control_plane import Cluster, Json
-from tests.e2e.test_watching_e2e import GPU, kubeconfig
+from tests.e2e.kubeconfigs import kubeconfig
+from tests.e2e.test_watching_e2e import GPU
 
 HPAS = "/apis/autoscaling/v2/namespaces/demo/horizontalpodautoscalers"
 EXTERNAL = "external.metrics.k8s.io/v1beta1"

@@ -14,7 +14,7 @@ from pathlib import Path
 from tests.e2e.api_server import Json
 from tests.e2e.conftest import CHECKOUT, Fleet
 from tests.e2e.control_plane import Cluster
-from tests.e2e.three_clusters import kubeconfig
+from tests.e2e.kubeconfigs import kubeconfig
 
 GPU = "nvidia.com/gpu"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/vllm-demo/deployments"

@@ -21,13 +21,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from tests.e2e import control_plane, three_clusters
+from tests.e2e import control_plane
 from tests.e2e.api_server import Json, Refused
 from tests.e2e.argo_cd import APPLICATIONS
 from tests.e2e.control_plane import Cluster
 from tests.e2e.flux import KUSTOMIZATIONS
-from tests.e2e.own_clusters import own_clusters
-from tests.e2e.scenario import AT_HOME, Scenario, deployment
+from tests.e2e.three_clusters.clusters import missing as missing_engines
+from tests.e2e.three_clusters.own_clusters import own_clusters
+from tests.e2e.three_clusters.scenario import AT_HOME, Scenario, deployment
 
 ROUNDS = 10
 SCALE = ("scale", "deployment/vllm", "--namespace=vllm-demo")
@@ -211,7 +212,7 @@ def stage(home: Path) -> Iterator[Stopwatch]:
 
 def main() -> int:
     """Measure, print, judge."""
-    if reason := control_plane.missing() or three_clusters.missing():
+    if reason := control_plane.missing() or missing_engines():
         sys.stdout.write(f"nothing measured: {reason}\n")
         return 0
     home = Path(tempfile.mkdtemp(prefix="overspill-times-"))

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from operator import not_
 from pathlib import Path
 
-from tests.e2e import control_plane, three_clusters
+from tests.e2e import control_plane
 from tests.e2e.api_server import Refused
 from tests.e2e.long_run import clock, demand, faults
 from tests.e2e.long_run.clock import ShiftedClock
@@ -27,6 +27,7 @@ from tests.e2e.long_run.scale import Order, Scale, read_order
 from tests.e2e.long_run.stage import WINDOW, Stage, stage
 from tests.e2e.long_run.verdict import Verdict, differences, early_reverts, late_reverts
 from tests.e2e.long_run.watches import Branch, PlacedObject, deployed, marked, watches
+from tests.e2e.three_clusters.clusters import missing as missing_engines
 
 SETTLE = 600.0
 """Seconds, at most, until the clusters are as the branch says.
@@ -173,7 +174,7 @@ def play(order: Order, home: Path) -> Report:
 def main() -> int:
     """Play, print, judge."""
     order = read_order(sys.argv[1:], os.environ)
-    if reason := control_plane.missing() or three_clusters.missing():
+    if reason := control_plane.missing() or missing_engines():
         sys.stdout.write(f"nothing is played: {reason}\n")
         return 0
     home = Path(tempfile.mkdtemp(prefix="overspill-long-run-"))

@@ -14,9 +14,9 @@ from tests.e2e.conftest import Fleet
 from tests.e2e.control_plane import Cluster
 from tests.e2e.long_run.scale import Scale
 from tests.e2e.long_run.watches import NAMESPACE
-from tests.e2e.own_clusters import own_clusters
-from tests.e2e.scenario import ANCHORS, deployment
-from tests.e2e.three_clusters import ARGO_CD, FLUX, GPU, H100, HOME, NODES, ThreeClusters
+from tests.e2e.three_clusters.clusters import ARGO_CD, FLUX, GPU, H100, HOME, NODES, ThreeClusters
+from tests.e2e.three_clusters.own_clusters import own_clusters
+from tests.e2e.three_clusters.scenario import ANCHORS, deployment
 
 WINDOW = 5.0
 """Seconds for which demand has to be gone before it is given back."""

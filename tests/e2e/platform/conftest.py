@@ -13,7 +13,7 @@ from tests.e2e.platform.controllers import Startable
 from tests.e2e.platform.two_clusters import Lender, TwoClusters
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def _clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], TwoClusters]]:
     started: list[TwoClusters] = []
 
@@ -27,7 +27,7 @@ def _clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[],
         each.stop()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def platform(_clusters: Callable[[], TwoClusters]) -> Callable[..., TwoClusters]:
     """Return the two clusters once these controllers run on both; a test is skipped where one cannot be had."""
 

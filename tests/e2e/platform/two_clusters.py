@@ -38,7 +38,7 @@ _ANNOTATIONS = "\n  annotations:\n"
 
 
 class TwoClusters:
-    """The clusters of a session with what runs on them, and while `with_fleet` lasts, one fleet over them."""
+    """The clusters with what runs on them, and while `with_fleet` lasts, one fleet over them."""
 
     def __init__(self, path: Path) -> None:
         """Start the clusters and Flux; controllers come by `run`."""

@@ -19,7 +19,7 @@ from reconciler.core.schema import yaml
 from tests.e2e import flux
 from tests.e2e.api_server import Json
 from tests.e2e.control_plane import Cluster
-from tests.e2e.three_clusters import ARGO_CD, FLUX, GPU, HOME, NODES, ThreeClusters
+from tests.e2e.three_clusters.clusters import ARGO_CD, FLUX, GPU, HOME, NODES, ThreeClusters
 
 if TYPE_CHECKING:
     from tests.e2e.conftest import Fleet

@@ -8,7 +8,7 @@ import socket
 
 from reconciler.client import Client
 from tests.e2e.control_plane import Cluster
-from tests.e2e.scenario import AT_HOME, NAMESPACE, Scenario, deployment, running
+from tests.e2e.three_clusters.scenario import AT_HOME, NAMESPACE, Scenario, deployment, running
 
 FILE = "requests/evaluation.yaml"
 SPOT = {"key": "capacity", "value": "spot", "effect": "NoSchedule"}

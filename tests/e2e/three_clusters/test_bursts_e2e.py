@@ -7,7 +7,7 @@ from tests.e2e.api_server import Json
 from tests.e2e.argo_cd import APPLICATIONS
 from tests.e2e.conftest import Fleet
 from tests.e2e.flux import KUSTOMIZATIONS
-from tests.e2e.three_clusters import ARGO_CD, FLUX, HOME, NODES, ThreeClusters
+from tests.e2e.three_clusters.clusters import ARGO_CD, FLUX, HOME, NODES, ThreeClusters
 
 PODS = "/api/v1/namespaces/vllm-demo/pods"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/vllm-demo/deployments"

@@ -8,7 +8,7 @@ import time
 
 from tests.e2e.argo_cd import APPLICATIONS
 from tests.e2e.flux import KUSTOMIZE
-from tests.e2e.scenario import AT_HOME, POLICY, TEMPLATE, Scenario, running
+from tests.e2e.three_clusters.scenario import AT_HOME, POLICY, TEMPLATE, Scenario, running
 
 AWAY = 60
 """Seconds that an API server or the git server is gone."""

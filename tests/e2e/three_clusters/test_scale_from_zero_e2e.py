@@ -10,8 +10,8 @@ import pytest
 from tests.e2e import karpenter
 from tests.e2e.control_plane import Cluster
 from tests.e2e.karpenter import POOL, POOL_LABEL, Karpenter
-from tests.e2e.scenario import AT_HOME, BY_ARGO_CD, NAMESPACE, PODS, POLICY, Scenario
-from tests.e2e.three_clusters import FLUX, GPU, ThreeClusters
+from tests.e2e.three_clusters.clusters import FLUX, GPU, ThreeClusters
+from tests.e2e.three_clusters.scenario import AT_HOME, BY_ARGO_CD, NAMESPACE, PODS, POLICY, Scenario
 
 MOST = 2
 """Nodes that worker-2's autoscaler may add, each with one GPU."""

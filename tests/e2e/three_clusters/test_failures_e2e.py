@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from tests.e2e.argo_cd import NAMESPACE
-from tests.e2e.scenario import AT_HOME, BY_ARGO_CD, BY_FLUX, POLICY, TEMPLATE, Scenario
+from tests.e2e.three_clusters.scenario import AT_HOME, BY_ARGO_CD, BY_FLUX, POLICY, TEMPLATE, Scenario
 
 HELD_BACK = {"coolDown: 5m": "coolDown: 10m", "  hold: 1h": "  rolloutTimeout: 30s\n  hold: 1h"}
 """Taken back after half a minute, and held back for long enough to see that the failed cluster is passed over."""

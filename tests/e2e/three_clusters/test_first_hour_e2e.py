@@ -19,8 +19,8 @@ import pytest
 from tests.docs.concept_terms import MOST, concepts
 from tests.e2e.conftest import CHECKOUT, Fleet
 from tests.e2e.test_lend_e2e import NAMESPACE
-from tests.e2e.test_real_fleet_e2e import AT_HOME, Person, running, running_full, wait
-from tests.e2e.three_clusters import ARGO_CD, FLUX, HOME, ThreeClusters
+from tests.e2e.three_clusters.clusters import ARGO_CD, FLUX, HOME, ThreeClusters
+from tests.e2e.three_clusters.test_real_fleet_e2e import AT_HOME, Person, running, running_full, wait
 
 MISSING = 3
 REPOSITORY = "https://git.example.com/acme/fleet.git"

@@ -29,7 +29,7 @@ from tests.e2e.api_server import Json
 from tests.e2e.conftest import CHECKOUT, Fleet
 from tests.e2e.control_plane import Cluster, program
 from tests.e2e.test_lend_e2e import NAMESPACE, SMALL
-from tests.e2e.three_clusters import ARGO_CD, FLUX, HOME, NODES, ThreeClusters
+from tests.e2e.three_clusters.clusters import ARGO_CD, FLUX, HOME, NODES, ThreeClusters
 
 PAGE = (CHECKOUT / "docs" / "tutorial" / "real-fleet.md").read_text()
 BLOCKS = re.findall(r"^```sh ?(\w*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from reconciler.core.safety.lifetime import HOOKS, INSTRUCTIONS
 from tests.e2e.argo_cd import APPLICATIONS
 from tests.e2e.flux import KUSTOMIZATIONS, RELEASES
-from tests.e2e.scenario import (
+from tests.e2e.three_clusters.scenario import (
     AT_HOME,
     BY_ARGO_CD,
     BY_FLUX,

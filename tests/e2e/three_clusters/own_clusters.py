@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.e2e.charts import ChartRepository
 from tests.e2e.conftest import Fleet
 from tests.e2e.git_server import GitServer
-from tests.e2e.three_clusters import ThreeClusters
+from tests.e2e.three_clusters.clusters import ThreeClusters
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import re
 from tests.e2e.api_server import Json
 from tests.e2e.control_plane import Cluster
 from tests.e2e.flux import RELEASES
-from tests.e2e.scenario import AT_HOME, CONFIG_MAPS, DEPLOYMENTS, JOBS, Scenario
+from tests.e2e.three_clusters.scenario import AT_HOME, CONFIG_MAPS, DEPLOYMENTS, JOBS, Scenario
 
 
 def test_overflow_runs_in_two_clusters_and_drains_in_reverse_until_nothing_is_left(scenario: Scenario) -> None:

@@ -1,13 +1,11 @@
 """Three clusters with a fleet over them: a small one whose demand spills over, one with Flux, one with Argo CD.
 
-Clusters and engines start once a session. A test gets them with a fleet of its own through the fixture
+Clusters and engines start once. A test gets them with a fleet of its own through the fixture
 `three_clusters`, and leaves none of it behind.
 """
 
 from __future__ import annotations
 
-import base64
-import json
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -15,17 +13,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.e2e import argo_cd, command_step, flux, webhooks
-from tests.e2e.api_server import Json
 from tests.e2e.argo_cd import ArgoCD
 from tests.e2e.charts import PUBLISHED
 from tests.e2e.components import Missing, sources
 from tests.e2e.control_plane import Cluster
 from tests.e2e.flux import Flux
+from tests.e2e.kubeconfigs import LAYOUT, kubeconfig
 
 if TYPE_CHECKING:
     from tests.e2e.conftest import Fleet
 
-LAYOUT = Path(__file__).parents[2] / "repo-layout"
 GPU = "nvidia.com/gpu"
 HOME, FLUX, ARGO_CD = "worker-1", "worker-2", "worker-3"
 NAMESPACES = ("vllm-demo", "vllm-stack")
@@ -43,7 +40,7 @@ _LEFT = "deployments,statefulsets,replicasets,jobs,services,configmaps,secrets,p
 
 
 class ThreeClusters:
-    """The clusters and engines of a session, and while `with_fleet` lasts, one fleet on them."""
+    """The clusters and engines, and while `with_fleet` lasts, one fleet on them."""
 
     def __init__(self, home: Path) -> None:
         """Start everything; clusters side by side, since each waits more than it works."""
@@ -167,21 +164,3 @@ class ThreeClusters:
 def missing() -> str:
     """Say what the three clusters lack here beyond control planes; empty if they can be started."""
     return "; ".join(reason for reason in (flux.missing(), argo_cd.missing()) if reason)
-
-
-def kubeconfig(path: Path, *clusters: Cluster) -> Path:
-    """Log in with the rights of bootstrap/rbac.yaml and no others."""
-    config: Json = {"apiVersion": "v1", "kind": "Config", "clusters": [], "users": [], "contexts": []}
-    for cluster in clusters:
-        cluster.kubectl("apply", "-f", str(LAYOUT / "bootstrap" / "rbac.yaml"))
-        token = cluster.kubectl(
-            "create", "token", "overspill", "--namespace=overspill-system", "--duration=24h"
-        ).strip()
-        authority = base64.b64encode(cluster.access.authority.read_bytes()).decode()
-        server = {"server": cluster.access.server, "certificate-authority-data": authority}
-        config["clusters"].append({"name": cluster.name, "cluster": server})
-        config["users"].append({"name": cluster.name, "user": {"token": token}})
-        config["contexts"].append({"name": cluster.name, "context": {"cluster": cluster.name, "user": cluster.name}})
-    target = path / "kubeconfig"
-    target.write_text(json.dumps(config))
-    return target

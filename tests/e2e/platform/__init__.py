@@ -1,0 +1,1 @@
+"""Stories on two clusters with the controllers of a GPU platform."""
