@@ -57,12 +57,14 @@ check: $(STAMP)
 	$(RUN)/mypy --platform win32 --no-warn-unreachable --cache-dir .mypy_cache/win32 --package reconciler
 	$(RUN)/lint-imports
 
-# Six control planes with their engines on two cores are late at times. What failed beside others is asked once more, by
+# Control planes with their engines on two cores are late at times. What failed beside others is asked once more, by
 # itself: what is wrong fails again, and what it said the first time stays to be read.
+# WITH_PLATFORM=1 adds the tests of e2e-platform, with the programs that are built already.
+E2E = $(RUN)/pytest tests/e2e $(if $(WITH_PLATFORM),,--ignore=tests/e2e/platform) -q
 e2e: $(STAMP)
 	@$(RUN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,ray,browser]'
 	@$(RUN)/python -m tests.e2e.components
-	$(RUN)/pytest tests/e2e --ignore=tests/e2e/platform -q -n 2 || $(RUN)/pytest tests/e2e --ignore=tests/e2e/platform -q --last-failed --last-failed-no-failures=none
+	$(E2E) -n 2 || $(E2E) --last-failed --last-failed-no-failures=none
 
 # After `make e2e`, whose API servers and Flux it needs too. All its tests share two clusters.
 PLATFORM := $(RUN)/pytest tests/e2e/platform -q
