@@ -46,7 +46,7 @@ CHANGED = "{.commits[*].change['placement.name', 'after.name', 'drifted.placemen
 """The JSONPath of the placements that the commits of a plan change."""
 
 _FLAGS: dict[str, tuple[str, str]] = {
-    "REPO": ("--repo", "URL"),
+    "REPO": ("--repo", "URL|PATH"),
     "SOURCE_BRANCH": ("--source-branch", "NAME"),
     "OUTPUT_BRANCH": ("--output-branch", "NAME"),
     "OBSERVATIONS": ("--observations", "PATH"),
@@ -403,7 +403,7 @@ def _note_origin(settings: Settings) -> None:
     context.meta[_ORIGIN] = True
     printing.note(
         f"note: reading {settings.source_branch} and {settings.output_branch} of"
-        f" {redacted(without_query(settings.repo))}, the 'origin' of this checkout (name another with --repo URL)"
+        f" {redacted(without_query(settings.repo))}, the 'origin' of this checkout (name another with --repo)"
     )
 
 

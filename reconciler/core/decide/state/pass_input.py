@@ -43,7 +43,7 @@ _TRIES = 3
 _NO_FLEET = Problem(
     path=FLEET_FILE,
     message="the source branch describes no cluster, workspace or template, so nothing is done",
-    hint="name the fleet repository with --repo URL and its branch with --source-branch NAME, or begin one with"
+    hint="name the fleet repository with --repo and its branch with --source-branch NAME, or begin one with"
     " `overspill init`",
     severity=Severity.WARNING,
 )
