@@ -5,10 +5,7 @@ from __future__ import annotations
 import io
 import shutil
 import tarfile
-import threading
 import time
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -19,6 +16,7 @@ from reconciler.model.policy import EngineName
 from reconciler.model.workload import HelmFlags
 from tests.builders.deploy_specs import chart, objects, spec
 from tests.builders.memory import peak_memory
+from tests.fakes.loopback import LoopbackServer, files_of
 
 needs_helm = pytest.mark.skipif(shutil.which("helm") is None, reason="helm is not installed")
 
@@ -48,11 +46,6 @@ FILES = {
 }
 
 
-class _Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *_):
-        pass
-
-
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory):
     root = tmp_path_factory.mktemp("charts")
@@ -65,13 +58,8 @@ def repository(tmp_path_factory):
         "apiVersion: v1\nentries:\n  stack:\n"
         "  - {apiVersion: v2, name: stack, version: 0.1.7, urls: [stack-0.1.7.tgz]}\n"
     )
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(root)))
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with LoopbackServer(files_of(root)) as server:
+        yield server.url
 
 
 @pytest.fixture(scope="module")

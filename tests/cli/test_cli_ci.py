@@ -8,11 +8,9 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from threading import Thread
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -28,6 +26,7 @@ from tests.builders.passes import SOURCE_FILES, Passes
 from tests.builders.remote import Remote
 from tests.cli.conftest import Terminal
 from tests.fakes.kube_api_server import Cluster, kubeconfig, serving
+from tests.fakes.loopback import LoopbackHandler, LoopbackServer
 from tests.fakes.memory_repository import MemoryRepository
 from tests.fakes.warm_command import overspill
 
@@ -378,71 +377,48 @@ def test_gitlab_has_a_report_of_tests_a_plan_and_a_comparison(
     assert "| Place | llm/vllm | worker-3 | 3 |" in (runner.work / plan["artifacts"]["paths"][0]).read_text()
 
 
-class GitLab(ThreadingHTTPServer):
+class GitLab(LoopbackServer):
     """The part of GitLab's REST API that comments: two notes a page, of three people."""
 
-    def __init__(self, bodies: list[tuple[int, str]]) -> None:
-        super().__init__(("127.0.0.1", 0), _GitLabHandler)
+    def __init__(self, bodies: Sequence[tuple[int, str]] = ()) -> None:
+        super().__init__(_GitLabHandler)
         self.notes = [
             {"id": number, "author": {"id": author}, "body": body} for number, (author, body) in enumerate(bodies, 1)
         ]
 
     @property
     def api(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}/api/v4"
+        return f"{self.url}/api/v4"
 
 
-class _GitLabHandler(BaseHTTPRequestHandler):
+class _GitLabHandler(LoopbackHandler):
     server: GitLab
     NOTES = "/api/v4/projects/42/merge_requests/7/notes"
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as its base calls it
-        """Keep quiet."""
 
     def do_GET(self) -> None:
         url = urlsplit(self.path)
         if self.headers["PRIVATE-TOKEN"] != "token-of-the-bot":
             self.send_error(401)
         elif url.path == "/api/v4/user":
-            self._answer({"id": 3})
+            self.reply_json(200, {"id": 3})
         else:
             assert url.path == self.NOTES
             page = int(parse_qs(url.query)["page"][0])
             more = str(page + 1) if len(self.server.notes) > 2 * page else ""
-            self._answer(self.server.notes[2 * page - 2 : 2 * page], next_page=more)
+            self.reply_json(200, self.server.notes[2 * page - 2 : 2 * page], {"X-Next-Page": more})
 
     def do_POST(self) -> None:
         assert self.path == self.NOTES
         self.server.notes.append({"id": 99, "author": {"id": 3}, "body": self._body()})
-        self._answer({})
+        self.reply_json(200, {})
 
     def do_PUT(self) -> None:
         (note,) = [note for note in self.server.notes if self.path == f"{self.NOTES}/{note['id']}"]
         note["body"] = self._body()
-        self._answer({})
+        self.reply_json(200, {})
 
     def _body(self) -> Any:
-        return json.loads(self.rfile.read(int(self.headers["Content-Length"])))["body"]
-
-    def _answer(self, value: object, next_page: str = "") -> None:
-        data = json.dumps(value).encode()
-        self.send_response(200)
-        self.send_header("X-Next-Page", next_page)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-
-@contextmanager
-def gitlab(*notes: tuple[int, str]) -> Iterator[GitLab]:
-    with GitLab([*notes]) as server:
-        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
+        return json.loads(self.body())["body"]
 
 
 def comment(terminal: Terminal, tmp_path: Path, runner: Runner, host: GitLab, token: str) -> int:
@@ -458,7 +434,7 @@ def comment(terminal: Terminal, tmp_path: Path, runner: Runner, host: GitLab, to
 
 def test_gitlab_has_one_comment_that_is_kept_up_to_date(terminal: Terminal, tmp_path: Path, runner: Runner) -> None:
     others = ((1, f"{MARKER} of another"), (3, f"see {MARKER}"), (2, "fine"))
-    with gitlab(*others) as host:
+    with GitLab(others) as host:
         for plan in ("first", "second"):
             (runner.work / "overspill-plan.md").write_text(f"{MARKER}\nthe {plan} plan\n")
             shutil.rmtree(tmp_path / "new", ignore_errors=True)
@@ -468,7 +444,7 @@ def test_gitlab_has_one_comment_that_is_kept_up_to_date(terminal: Terminal, tmp_
 
 
 def test_a_plan_that_fails_is_told_in_gitlab_s_comment(terminal: Terminal, tmp_path: Path, runner: Runner) -> None:
-    with gitlab() as host:
+    with GitLab() as host:
         assert comment(terminal, tmp_path, runner, host, "token-of-the-bot") == 0
         (note,) = host.notes
         assert str(note["body"]).startswith(f"{MARKER}\n### Overspill plan: failed\n")
@@ -476,7 +452,7 @@ def test_a_plan_that_fails_is_told_in_gitlab_s_comment(terminal: Terminal, tmp_p
 
 
 def test_a_token_that_may_not_comment_fails_the_job(terminal: Terminal, tmp_path: Path, runner: Runner) -> None:
-    with gitlab() as host:
+    with GitLab() as host:
         assert comment(terminal, tmp_path, runner, host, "another") == 1
 
 

@@ -46,7 +46,7 @@ def test_nobody_who_answers_is_transient_after_the_last_try() -> None:
 
 
 def test_wait_that_is_asked_for_is_told_where_it_is_too_long() -> None:
-    later = Reply(status=429, body=said(429, message="too many calls").body, headers=(("Retry-After", "3600"),))
+    later = Reply(status=429, body=said(429, message="too many calls").body, headers={"Retry-After": "3600"})
     with serving(later) as server, server.client() as client:
         with pytest.raises(Transient, match=r"too many calls \(it asks to be left alone for 1h\)"):
             client.placement("bookinfo")
@@ -109,7 +109,7 @@ def test_unknown_token_is_refused_with_where_it_comes_from() -> None:
 
 def test_token_is_sent_to_no_other_address() -> None:
     with serving(ITEM) as other:
-        away = Reply(status=307, headers=(("Location", f"{other.url}/api/v1/workload-placement/bookinfo"),))
+        away = Reply(status=307, headers={"Location": f"{other.url}/api/v1/workload-placement/bookinfo"})
         refused = pytest.raises(InvalidInput, match=f"leads to {other.url}.* which is not followed")
         with serving(away) as server, server.client() as client, refused:
             client.placement("bookinfo")
@@ -135,7 +135,7 @@ def test_token_for_this_machine_passes_no_proxy(monkeypatch: pytest.MonkeyPatch)
         said(200, data=None),
         said(200, data={"name": 12}),
         said(200, data={"name": "bookinfo", "createdAt": "yesterday"}),
-        Reply(status=200, body=b"not gzip", headers=(("Content-Encoding", "gzip"),)),
+        Reply(status=200, body=b"not gzip", headers={"Content-Encoding": "gzip"}),
     ],
 )
 def test_what_does_not_answer_like_a_daemon_is_told_so(reply: Reply) -> None:

@@ -10,17 +10,16 @@ import shlex
 import ssl
 import subprocess
 import sys
-import threading
 import tomllib
 from collections.abc import Iterator
 from fnmatch import fnmatch
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
 
 from reconciler.environment import PREFIX, VARIABLES
 from tests.builders.certificates import write_pair
+from tests.fakes.loopback import LoopbackHandler, LoopbackServer
 
 CHECKOUT = Path(__file__).parents[2]
 TEXT = (CHECKOUT / "Dockerfile").read_text()
@@ -114,29 +113,27 @@ def test_it_starts_the_daemon_and_takes_any_other_command() -> None:
     assert [json.loads(rest) for rest in of("CMD")] == [["run"]]
 
 
-class Health(BaseHTTPRequestHandler):
-    """Answers as the daemon does; the status is the server's."""
+class Health(LoopbackServer):
+    """Answers as the daemon does."""
+
+    status = 200
+
+
+class _Handler(LoopbackHandler):
+    server: Health
 
     def do_GET(self) -> None:
-        self.send_response(self.server.status if self.path == "/healthz" else 404)
-        self.end_headers()
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        self.reply(self.server.status if self.path == "/healthz" else 404)
 
 
 @pytest.fixture
-def server() -> Iterator[HTTPServer]:
-    with HTTPServer(("127.0.0.1", 0), Health) as opened:
-        thread = threading.Thread(target=opened.serve_forever)
-        thread.start()
+def server() -> Iterator[Health]:
+    with Health(_Handler) as opened:
         yield opened
-        opened.shutdown()
-        thread.join()
 
 
 @pytest.mark.parametrize(("status", "healthy"), [(200, True), (503, False)])
-def test_the_health_check_believes_the_daemon(server: HTTPServer, status: int, healthy: bool) -> None:
+def test_the_health_check_believes_the_daemon(server: Health, status: int, healthy: bool) -> None:
     server.status = status
     (check,) = of("HEALTHCHECK")
     options, _, command = check.partition("CMD ")
@@ -154,7 +151,7 @@ def test_the_health_check_believes_the_daemon(server: HTTPServer, status: int, h
     assert (done.returncode == 0) is healthy
 
 
-def test_the_health_check_follows_a_daemon_that_speaks_tls(server: HTTPServer, tmp_path: Path) -> None:
+def test_the_health_check_follows_a_daemon_that_speaks_tls(server: Health, tmp_path: Path) -> None:
     certificate, key = write_pair(tmp_path, "overspill.example.com")
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(certificate, key)

@@ -5,12 +5,9 @@ from __future__ import annotations
 import io
 import json
 import tarfile
-import threading
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from tests.e2e.git_server import free_port
+from tests.fakes.loopback import LoopbackServer, files_of
 
 PUBLISHED = "https://vllm-project.github.io/production-stack"
 """Where the layout says that the chart is; tests put the address served here in its place."""
@@ -52,18 +49,10 @@ class ChartRepository:
                 archive.addfile(entry, io.BytesIO(text.encode()))
         version = {"name": "vllm-stack", "version": "0.1.7", "apiVersion": "v2", "urls": ["vllm-stack-0.1.7.tgz"]}
         (root / "index.yaml").write_text(json.dumps({"apiVersion": "v1", "entries": {"vllm-stack": [version]}}))
-        self._server = ThreadingHTTPServer(("127.0.0.1", free_port()), partial(_Quiet, directory=str(root)))
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
-        self._thread.start()
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        self._server = LoopbackServer(files_of(root))
+        self._server.start()
+        self.url = self._server.url
 
     def stop(self) -> None:
         """Stop serving."""
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
-
-
-class _Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 -- the name is the library's
-        """Say nothing."""
+        self._server.stop()

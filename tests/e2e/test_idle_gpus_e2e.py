@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from tests.e2e.conftest import Fleet
 from tests.e2e.prometheus_server import missing, prometheus
 from tests.e2e.test_monitoring_e2e import wait
+from tests.fakes.loopback import LoopbackHandler, LoopbackServer
 
 pytestmark = pytest.mark.skipif(bool(missing("prometheus", "promtool")), reason=missing("prometheus", "promtool"))
 
@@ -71,27 +70,14 @@ class Exporters:
 def exporting() -> Iterator[Exporters]:
     exporters = Exporters()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(LoopbackHandler):
         def do_GET(self) -> None:
-            body = exporters.text(self.path.strip("/")).encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+            text = exporters.text(self.path.strip("/"))
+            self.reply(200, text.encode(), {"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
 
-        def log_message(self, *args: object) -> None:
-            """Keep quiet."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-        thread.start()
+    with LoopbackServer(Handler) as server:
         exporters.address = f"127.0.0.1:{server.server_port}"
-        try:
-            yield exporters
-        finally:
-            server.shutdown()
-            thread.join()
+        yield exporters
 
 
 def job(exporters: Exporters, cluster: str) -> dict[str, object]:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import gc
-import json
 import ssl
-import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from reconciler.adapters.clock import SystemClock
@@ -23,6 +20,7 @@ from tests.builders.inputs import desired
 from tests.e2e.control_plane import Cluster, Json
 from tests.e2e.kubeconfigs import kubeconfig
 from tests.e2e.test_watching_e2e import GPU
+from tests.fakes.loopback import LoopbackHandler, LoopbackServer
 
 HPAS = "/apis/autoscaling/v2/namespaces/demo/horizontalpodautoscalers"
 EXTERNAL = "external.metrics.k8s.io/v1beta1"
@@ -32,11 +30,8 @@ TOTAL = {"type": "AverageValue", "averageValue": "10"}
 RATIO = {"type": "Value", "value": "20"}
 
 
-class Metrics(BaseHTTPRequestHandler):
+class Metrics(LoopbackHandler):
     """Answers for each external metric that it is the same."""
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
 
     def do_GET(self) -> None:
         name = self.path.partition("?")[0].removeprefix(f"/apis/{EXTERNAL}").rpartition("/")[2]
@@ -45,24 +40,15 @@ class Metrics(BaseHTTPRequestHandler):
             now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
             value = {"metricName": name, "metricLabels": {}, "timestamp": now, "value": DEPTH}
             answer = {"kind": "ExternalMetricValueList", "apiVersion": EXTERNAL, "metadata": {}, "items": [value]}
-        data = json.dumps(answer).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
+        self.reply_json(200, answer)
 
 
 @contextmanager
 def external_metrics(cluster: Cluster) -> Iterator[None]:
     """Serve external metrics as a part of the cluster's API, as KEDA does."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Metrics)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(cluster.access.authority, cluster.access.authority.with_suffix(".key"))
-    server.socket = context.wrap_socket(server.socket, server_side=True)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(cluster.access.authority, cluster.access.authority.with_suffix(".key"))
+    with LoopbackServer(Metrics, tls=tls) as server:
         service = {"metadata": {"name": "metrics"}, "spec": {"type": "ExternalName", "externalName": "localhost"}}
         cluster.create("/api/v1/namespaces/default/services", service)
         group, _, version = EXTERNAL.partition("/")
@@ -73,10 +59,6 @@ def external_metrics(cluster: Cluster) -> Iterator[None]:
         cluster.create("/apis/apiregistration.k8s.io/v1/apiservices", api)
         yield
         cluster.call("DELETE", f"/apis/apiregistration.k8s.io/v1/apiservices/{name}")
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 @contextmanager

@@ -12,9 +12,10 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlsplit
+
+from tests.fakes.loopback import LoopbackHandler, LoopbackServer
 
 SECRET = "engines-" + "secret-" * 3
 ARGOCD, FLUX = "/api/webhook", "/hook/" + "0f" * 32
@@ -99,55 +100,27 @@ def refreshes(event: Event, *, repo_url: str, revision: str, paths: Collection[s
     )
 
 
-class _Handler(BaseHTTPRequestHandler):
-    server: _Server
+class _Handler(LoopbackHandler):
     protocol_version = "HTTP/1.1"
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
+    engine: Engine
 
     def do_HEAD(self) -> None:
         """Answer as to an event: neither engine looks at the method."""
         self.do_POST()
 
     def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        given = self.server.engine.answer(self.path, {k.lower(): v for k, v in self.headers.items()}, body)
+        given = self.engine.answer(self.path, {k.lower(): v for k, v in self.headers.items()}, self.body())
         status, headers = given if isinstance(given, tuple) else (given, {})
-        try:
-            self.send_response(status)
-            for name, value in {**headers, "Content-Length": "0"}.items():
-                self.send_header(name, value)
-            self.end_headers()
-        except OSError:  # who asked has given up
-            self.close_connection = True
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def __init__(self, engine: Engine) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.engine = engine
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """Say nothing: clients of these tests leave early."""
+        self.reply(status, headers=headers)
 
 
 @contextmanager
 def listening(tls: ssl.SSLContext | None = None) -> Iterator[Engine]:
     """Serve an engine's webhooks on a loopback port, with TLS if a certificate is given."""
     engine = Engine()
-    server = _Server(engine)
-    if tls is not None:
-        server.socket = tls.wrap_socket(server.socket, server_side=True)
-    engine.url = f"{'https' if tls else 'http'}://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield engine
-    finally:
-        engine.held.set()
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with LoopbackServer(type("Handler", (_Handler,), {"engine": engine}), tls=tls) as server:
+        engine.url = server.url
+        try:
+            yield engine
+        finally:
+            engine.held.set()

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from tests.fakes.loopback import LoopbackHandler, LoopbackServer
 
 SECRET = "whsec_" + base64.b64encode(b"receivers-" * 3).decode()
 
@@ -81,45 +82,19 @@ class Receiver:
         return 204 if hmac.compare_digest(given, made) else 401
 
 
-class _Handler(BaseHTTPRequestHandler):
-    server: _Server
+class _Handler(LoopbackHandler):
     protocol_version = "HTTP/1.1"
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
+    receiver: Receiver
 
     def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         headers = {name.lower(): value for name, value in self.headers.items()}
-        status = self.server.receiver.answer(Request(path=self.path, headers=headers, body=body))
-        try:
-            self.send_response(status)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-        except OSError:  # who asked has given up
-            self.close_connection = True
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def __init__(self, receiver: Receiver, port: int) -> None:
-        super().__init__(("127.0.0.1", port), _Handler)
-        self.receiver = receiver
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """Say nothing: clients of these tests leave early."""
+        self.reply(self.receiver.answer(Request(path=self.path, headers=headers, body=self.body())))
 
 
 @contextmanager
 def receiving(receiver: Receiver | None = None, port: int = 0) -> Iterator[Receiver]:
     """Serve a receiver on a loopback port; one that was there before may come back at its port."""
     receiver = receiver or Receiver()
-    server = _Server(receiver, port)
-    receiver.url = f"http://127.0.0.1:{server.server_port}/events"
-    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-    try:
+    with LoopbackServer(type("Handler", (_Handler,), {"receiver": receiver}), port=port) as server:
+        receiver.url = f"{server.url}/events"
         yield receiver
-    finally:
-        server.shutdown()
-        server.server_close()

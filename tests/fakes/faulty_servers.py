@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import ssl
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from reconciler.client import Client, Pace
+from tests.fakes.loopback import LoopbackHandler, LoopbackServer
 
 QUICK = Pace(first_backoff=0.001)
 TOKEN = "t0ken-" * 4
@@ -23,7 +22,7 @@ class Reply:
 
     status: int = 200
     body: bytes = b""
-    headers: tuple[tuple[str, str], ...] = ()
+    headers: Mapping[str, str] = field(default_factory=dict)
     hangs_up: bool = False
 
 
@@ -44,12 +43,12 @@ class Server:
         return Client(self.url, **{"token": TOKEN, "pace": QUICK, **how})
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(LoopbackHandler):
     protocol_version = "HTTP/1.1"
     server_: Server
 
     def _any(self) -> None:
-        self.rfile.read(int(self.headers.get("Content-Length", "0")))
+        self.body()
         server = self.server_
         server.asked.append(
             (f"{self.command} {self.path}", {name.lower(): value for name, value in self.headers.items()})
@@ -58,18 +57,9 @@ class _Handler(BaseHTTPRequestHandler):
         if reply.hangs_up:
             self.close_connection = True
             return
-        with suppress(ConnectionError):
-            self.send_response(reply.status)
-            for name, value in reply.headers:
-                self.send_header(name, value)
-            self.send_header("Content-Length", str(len(reply.body)))
-            self.end_headers()
-            self.wfile.write(reply.body)
+        self.reply(reply.status, reply.body, reply.headers)
 
-    do_GET = do_POST = do_PUT = do_DELETE = _any  # noqa: N815 - as the base class spells them
-
-    def log_message(self, *args: object) -> None:
-        """Keep quiet."""
+    do_GET = do_POST = do_PUT = do_DELETE = _any
 
 
 @contextmanager
@@ -77,19 +67,10 @@ def serving(*replies: Reply, wrap: Callable[[ssl.SSLContext], None] | None = Non
     """Serve at this machine; `wrap` loads a certificate for https."""
     made = Server(replies=list(replies))
     handler = type("Handler", (_Handler,), {"server_": made})
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        server.daemon_threads = True
-        scheme = "http"
-        if wrap is not None:
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            wrap(context)
-            server.socket = context.wrap_socket(server.socket, server_side=True)
-            scheme = "https"
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-        thread.start()
-        made.url = f"{scheme}://127.0.0.1:{server.server_port}"
-        try:
-            yield made
-        finally:
-            server.shutdown()
-            thread.join()
+    tls = None
+    if wrap is not None:
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        wrap(tls)
+    with LoopbackServer(handler, tls=tls) as server:
+        made.url = server.url
+        yield made

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import base64
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from reconciler.core.readiness.branch_rules import HostSoftware
 from tests.builders.remote import Remote
+from tests.fakes.loopback import LoopbackHandler, LoopbackServer
 
 TOKEN = "hunter2-" * 3
 PROJECT = "acme/fleet"
@@ -87,15 +86,12 @@ class GitHost:
         return str(self.remote.tip(request.head) or "")
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(LoopbackHandler):
     protocol_version = "HTTP/1.1"
     host: GitHost
 
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
-
     def _any(self) -> None:
-        data = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+        data = self.body()
         host, parts = self.host, urlsplit(self.path)
         host.calls.append(f"{self.command} {unquote(parts.path)}")
         body = json.loads(data) if data else {}
@@ -105,14 +101,9 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             call = _Call(self.command, parts.path, query, body, self.headers.get("Authorization", ""))
             status, answer = _answer(host, call)
-        text = json.dumps(answer).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(text)))
-        self.end_headers()
-        self.wfile.write(text)
+        self.reply_json(status, answer)
 
-    do_GET = do_POST = do_PUT = do_PATCH = _any  # noqa: N815 - http.server's names
+    do_GET = do_POST = do_PUT = do_PATCH = _any
 
 
 class _Call(NamedTuple):
@@ -254,13 +245,6 @@ def _of(host: GitHost, number: str) -> Request:
 def hosting(software: HostSoftware, remote: Remote) -> Iterator[GitHost]:
     """Serve a host on loopback."""
     host = GitHost(software=software, remote=remote)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"host": host}))
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    host.url = f"http://127.0.0.1:{server.server_port}"
-    try:
+    with LoopbackServer(type("Handler", (_Handler,), {"host": host})) as server:
+        host.url = server.url
         yield host
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

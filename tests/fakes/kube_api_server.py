@@ -11,10 +11,11 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+
+from tests.fakes.loopback import LoopbackHandler, LoopbackServer
 
 Raw = dict[str, Any]
 
@@ -140,14 +141,11 @@ def meant(raw: Raw, path: str, query: dict[str, str]) -> bool:
     return here and named and (not label or (label in labels and value in ("", labels[label])))
 
 
-class Handler(BaseHTTPRequestHandler):
+class Handler(LoopbackHandler):
     """Answers for the cluster of its server."""
 
     server: Server
     protocol_version = "HTTP/1.1"
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
 
     def date_time_string(self, timestamp: float | None = None) -> str:
         """Tell the time of the cluster's own clock."""
@@ -155,7 +153,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """Review what a login may do, make a token of an account, or store an Event."""
-        review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        review = json.loads(self.body())
         cluster = self.server.cluster
         token = self.headers.get("Authorization", "").removeprefix("Bearer ")
         cluster.asked.append((token, self.path, review))
@@ -193,7 +191,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_PATCH(self) -> None:
         """Take an object by server-side apply, and store it unless it is tried alone."""
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        body = json.loads(self.body())
         parts, cluster = urlsplit(self.path), self.server.cluster
         query = {name: values[0] for name, values in parse_qs(parts.query).items()}
         cluster.asked.append((self.headers.get("Authorization", "").removeprefix("Bearer "), parts.path, query))
@@ -331,44 +329,26 @@ class Handler(BaseHTTPRequestHandler):
 
     def _answer(self, status: int, body: Raw | bytes, **headers: str) -> None:
         data = body if isinstance(body, bytes) else json.dumps(body).encode() + b"\n"
-        self.send_response(status)
-        for name, value in headers.items():
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
+        self.reply(status, data, headers)
 
 
-class Server(ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = 128  # of Python's five, streams that connect at once would be left out for a second
-
+class Server(LoopbackServer):
     def __init__(self, cluster: Cluster, trust: ssl.SSLContext | None) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        if trust is not None:
-            self.socket = trust.wrap_socket(self.socket, server_side=True)
+        super().__init__(Handler, tls=trust)
         self.cluster = cluster
         self.stopping = threading.Event()
-
-    def handle_error(self, *_: object) -> None:
-        """Let clients go away as they like."""
 
 
 @contextmanager
 def serving(cluster: Cluster, trust: ssl.SSLContext | None = None) -> Iterator[str]:
     """Serve a cluster on loopback, with TLS where there is a context for it."""
-    server = Server(cluster, trust)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    cluster.url = f"{'https' if trust else 'http'}://127.0.0.1:{server.server_port}"
-    try:
-        yield cluster.url
-    finally:
-        server.stopping.set()
-        cluster.drop()
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with Server(cluster, trust) as server:
+        cluster.url = server.url
+        try:
+            yield cluster.url
+        finally:
+            server.stopping.set()
+            cluster.drop()
 
 
 def kubeconfig(path: Path, *clusters: tuple[str, str], token: str = "") -> Path:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import ssl
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import jwt
@@ -16,6 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
 from tests.builders.api_server import NOON
+from tests.fakes.loopback import LoopbackHandler, LoopbackServer
 
 AUDIENCE = "overspill"
 
@@ -64,45 +63,20 @@ class Issuer:
         return jwt.encode(self.claims(**claims), key or rsa_key("one"), algorithm=alg, headers=headers)
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
+class _Handler(LoopbackHandler):
     issuer: Issuer
 
-    def handle_error(self, request: object, client_address: object) -> None:
-        """Say nothing: clients of these tests leave early."""
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: _Server
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
-
     def do_GET(self) -> None:
-        issuer = self.server.issuer
+        issuer = self.issuer
         issuer.asked.append(self.path)
         body = json.dumps(issuer.answer(self.path)).encode() if issuer.body is None else issuer.body
-        self.send_response(issuer.status)
-        self.send_header("Location", "/elsewhere")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+        self.reply(issuer.status, body, {"Location": "/elsewhere"})
 
 
 @contextmanager
 def issuing(tls: ssl.SSLContext | None = None) -> Iterator[Issuer]:
     """Serve an issuer, with TLS if a certificate is given."""
     issuer = Issuer()
-    server = _Server(("127.0.0.1", 0), _Handler)
-    server.issuer = issuer
-    if tls is not None:
-        server.socket = tls.wrap_socket(server.socket, server_side=True)
-    issuer.url = f"{'https' if tls else 'http'}://127.0.0.1:{server.server_port}/realm"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
+    with LoopbackServer(type("Handler", (_Handler,), {"issuer": issuer}), tls=tls) as server:
+        issuer.url = f"{server.url}/realm"
         yield issuer
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceRequest,
@@ -13,12 +11,14 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 )
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from tests.fakes.loopback import LoopbackHandler, LoopbackServer
+
 
 class Collector:
     """What has arrived."""
 
-    def __init__(self, port: int) -> None:
-        self.url = f"http://127.0.0.1:{port}"
+    def __init__(self) -> None:
+        self.url = ""
         self.spans: list[Span] = []
         self.services: set[str] = set()
 
@@ -41,29 +41,16 @@ def attributes(span: Span) -> dict[str, object]:
 @contextmanager
 def collecting() -> Iterator[Collector]:
     """Serve a collector."""
+    collector = Collector()
 
-    class Handler(BaseHTTPRequestHandler):
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
+    class Handler(LoopbackHandler):
         def do_POST(self) -> None:
-            data = self.rfile.read(int(self.headers["Content-Length"]))
-            if self.path == "/v1/traces":
+            data, known = self.body(), self.path == "/v1/traces"
+            if known:
                 collector.take(data)
             answer = ExportTraceServiceResponse().SerializeToString()
-            self.send_response(200 if self.path == "/v1/traces" else 404)
-            self.send_header("Content-Type", "application/x-protobuf")
-            self.send_header("Content-Length", str(len(answer)))
-            self.end_headers()
-            self.wfile.write(answer)
+            self.reply(200 if known else 404, answer, {"Content-Type": "application/x-protobuf"})
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    collector = Collector(server.server_port)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    try:
+    with LoopbackServer(Handler) as server:
+        collector.url = server.url
         yield collector
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+
+from tests.fakes.loopback import LoopbackHandler, LoopbackServer
 
 
 class Metrics:
@@ -49,7 +50,7 @@ class Metrics:
         return json.dumps({"status": "error", "errorType": kind, "error": message}).encode()
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(LoopbackHandler):
     protocol_version = "HTTP/1.1"
     metrics: Metrics
 
@@ -62,28 +63,13 @@ class _Handler(BaseHTTPRequestHandler):
         self.metrics.hangs.wait(60)
         self.metrics.answered += 1
         if self.metrics.elsewhere:
-            self._send(302, b"", {"Location": self.metrics.elsewhere + self.path})
+            self.reply(302, b"", {"Location": self.metrics.elsewhere + self.path})
         elif self.metrics.token and self.headers.get("Authorization") != f"Bearer {self.metrics.token}":
-            self._send(401, b"who are you?")
+            self.reply(401, b"who are you?")
         elif at.path != "/prom/api/v1/query":
-            self._send(404, b"nothing here")
+            self.reply(404, b"nothing here")
         else:
-            self._send(*self.metrics.answer(query))
-
-    def _send(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
-        with suppress(ConnectionError):  # who asked may have given up meanwhile
-            self._send_all(status, body, headers or {})
-
-    def _send_all(self, status: int, body: bytes, headers: dict[str, str]) -> None:
-        self.send_response(status)
-        for name, value in headers.items():
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *args: object) -> None:
-        """Keep quiet."""
+            self.reply(*self.metrics.answer(query))
 
 
 @contextmanager
@@ -91,14 +77,9 @@ def serving() -> Iterator[Metrics]:
     """Serve metrics at an address with a path of its own, as behind a proxy."""
     metrics = Metrics()
     handler = type("Handler", (_Handler,), {"metrics": metrics})
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        server.daemon_threads = True
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-        thread.start()
-        metrics.url = f"http://127.0.0.1:{server.server_port}/prom"
+    with LoopbackServer(handler) as server:
+        metrics.url = f"{server.url}/prom"
         try:
             yield metrics
         finally:
             metrics.hangs.set()
-            server.shutdown()
-            thread.join()

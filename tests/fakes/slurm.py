@@ -7,11 +7,11 @@ It answers ``/slurm/<version>/jobs/`` in the versions that it serves, asks for t
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import contextmanager
 from typing import Any
+
+from tests.fakes.loopback import LoopbackHandler, LoopbackServer
 
 
 def number(value: int | None) -> dict[str, Any]:
@@ -81,22 +81,14 @@ class Controller:
         return json.dumps({**answer, "errors": errors or [], "warnings": []}).encode()
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(LoopbackHandler):
     protocol_version = "HTTP/1.1"
     controller: Controller
 
     def do_GET(self) -> None:
         self.controller.asked.append(self.path)
         self.controller.users.append(self.headers.get("X-SLURM-USER-NAME"))
-        status, body = self.controller.answer(self.path, self.headers.get("X-SLURM-USER-TOKEN"))
-        with suppress(ConnectionError):  # who asked may have given up meanwhile
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-    def log_message(self, *args: object) -> None:
-        """Keep quiet."""
+        self.reply(*self.controller.answer(self.path, self.headers.get("X-SLURM-USER-TOKEN")))
 
 
 @contextmanager
@@ -104,13 +96,6 @@ def serving() -> Iterator[Controller]:
     """Serve the jobs on this machine."""
     controller = Controller()
     handler = type("Handler", (_Handler,), {"controller": controller})
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        server.daemon_threads = True
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-        thread.start()
-        controller.url = f"http://127.0.0.1:{server.server_port}"
-        try:
-            yield controller
-        finally:
-            server.shutdown()
-            thread.join()
+    with LoopbackServer(handler) as server:
+        controller.url = server.url
+        yield controller

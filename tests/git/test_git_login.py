@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import base64
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -14,6 +12,7 @@ from reconciler.adapters.git import Credentials, GitRepository
 from reconciler.adapters.git.remote import check_address, failure, rejection
 from reconciler.errors import Conflict, InvalidInput, Transient
 from reconciler.text.redaction import REDACTED
+from tests.fakes.loopback import LoopbackHandler, LoopbackServer
 
 PASSWORD = "swordfish" + "-" + "42"
 REMOTE = check_address("https://h/f.git", None)
@@ -26,29 +25,20 @@ class Host:
         self.logins: list[str] = []
         host = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(LoopbackHandler):
             def do_GET(self) -> None:
                 login = self.headers.get("Authorization", "")
                 if login:
                     host.logins.append(base64.b64decode(login.removeprefix("Basic ")).decode())
-                self.send_response(status if login or location else 401)
-                self.send_header("WWW-Authenticate", 'Basic realm="fleet"')
-                self.send_header("Location", location + self.path)
-                self.send_header("Content-Length", "0")
-                self.end_headers()
+                headers = {"WWW-Authenticate": 'Basic realm="fleet"', "Location": location + self.path}
+                self.reply(status if login or location else 401, headers=headers)
 
-            def log_message(self, format: str, *args: object) -> None:  # noqa: A002 -- the name is the library's
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
-        self._thread.start()
+        self._server = LoopbackServer(Handler)
+        self._server.start()
         self.address = f"127.0.0.1:{self._server.server_port}"
 
     def close(self) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+        self._server.stop()
 
 
 @pytest.fixture

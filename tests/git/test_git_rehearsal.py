@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -13,9 +11,10 @@ import pytest
 from reconciler.adapters.git import GitRepository
 from reconciler.errors import InvalidInput, Transient
 from tests.builders.remote import Remote
+from tests.fakes.loopback import LoopbackHandler, LoopbackServer
 
 
-class ReadOnlyHost(BaseHTTPRequestHandler):
+class ReadOnlyHost(LoopbackHandler):
     """Serves a repository over HTTP to logins that may fetch and not push, as git hosts do."""
 
     protocol_version = "HTTP/1.1"
@@ -32,34 +31,22 @@ class ReadOnlyHost(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """Send what is asked for."""
-        body = self.rfile.read(int(self.headers["Content-Length"]))
+        body = self.body()
         self._answer(200, self._upload(stdin=body), "application/x-git-upload-pack-result")
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 -- the name is the library's
-        pass
 
     def _upload(self, *flags: str, stdin: bytes = b"") -> bytes:
         command = ["git", "upload-pack", "--stateless-rpc", *flags, str(self.repository)]
         return subprocess.run(command, input=stdin, stdout=subprocess.PIPE, check=True).stdout
 
     def _answer(self, status: int, content: bytes, kind: str) -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
+        self.reply(status, content, {"Content-Type": kind})
 
 
 @pytest.fixture
 def read_only(remote: Remote) -> Iterator[str]:
     """Serve the remote where nobody may push."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (ReadOnlyHost,), {"repository": remote.path}))
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/{remote.path.name}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with LoopbackServer(type("Handler", (ReadOnlyHost,), {"repository": remote.path})) as server:
+        yield f"{server.url}/{remote.path.name}"
 
 
 @pytest.mark.parametrize("begun", [False, True])

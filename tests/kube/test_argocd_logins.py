@@ -9,12 +9,10 @@ import shutil
 import ssl
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from datetime import timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +28,7 @@ from tests.builders.inputs import cluster, desired
 from tests.builders.kube_objects import node, pod
 from tests.builders.watched_clusters import LASTING, PATIENCE, QUICK, TWO_NAME, Fleet, free, seen, until
 from tests.fakes.kube_api_server import Cluster, kubeconfig, serving
+from tests.fakes.loopback import LoopbackHandler, LoopbackServer
 
 OLD, NEW = "old-sesame-" * 2, "new-sesame-" * 2
 SECRETS = "/api/v1/namespaces/argocd/secrets"
@@ -229,21 +228,14 @@ def test_other_way_to_argo_cd_is_taken_at_once(logins: Logins) -> None:
 def proxy() -> Iterator[int]:
     """Refuse every client, as a proxy does that wants another login; gives the port."""
 
-    class Refusing(BaseHTTPRequestHandler):
+    class Refusing(LoopbackHandler):
         def do_CONNECT(self) -> None:
             self.send_response(407, "Proxy Authentication Required")
             self.send_header("Content-Length", "0")
             self.end_headers()
 
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
+    with LoopbackServer(Refusing) as server:
         yield server.server_port
-        server.shutdown()
-        thread.join()
 
 
 def test_password_of_a_proxy_that_refuses_is_not_told(logins: Logins, proxy: int) -> None:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -24,6 +22,7 @@ from reconciler.model.events.notice import Notice
 from reconciler.model.events.notification import Importance
 from reconciler.model.ids import CommitId
 from tests.builders.notifications import VLLM
+from tests.fakes.loopback import LoopbackHandler, LoopbackServer
 
 SOURCE = CommitId("5" * 40)
 AT = datetime(2026, 11, 20, tzinfo=UTC)
@@ -49,10 +48,7 @@ class Host:
 def hosting(software: HostSoftware) -> Iterator[Host]:
     host = Host(software)
 
-    class Handler(BaseHTTPRequestHandler):
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
+    class Handler(LoopbackHandler):
         def do_GET(self) -> None:
             documents = {
                 HostSoftware.GITEA: {"/api/v1/version": {"version": "1.25.0"}, "/api/v1/repos/acme/fleet": {}},
@@ -61,28 +57,16 @@ def hosting(software: HostSoftware) -> Iterator[Host]:
                     "/api/v4/projects/acme%2Ffleet": {},
                 },
             }[software]
-            self._send(200, documents[self.path]) if self.path in documents else self._send(404, {})
+            self.reply_json(200, documents[self.path]) if self.path in documents else self.reply_json(404, {})
 
         def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            body = json.loads(self.body())
             host.posted.append((self.path, dict(self.headers.items()), body))
-            self._send(host.status, host.answer or {})
+            self.reply_json(host.status, host.answer or {})
 
-        def _send(self, status: int, document: Any) -> None:
-            data = json.dumps(document).encode()
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    host.url = f"http://127.0.0.1:{server.server_port}/acme/fleet.git"
-    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-    try:
+    with LoopbackServer(Handler) as server:
+        host.url = f"{server.url}/acme/fleet.git"
         yield host
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
 def sender(host: Host, remarks: list[str], token: str = "") -> CommitStatusSender:

@@ -5,16 +5,15 @@ Fonts differ from machine to machine, so that no test compares these pictures.
 
 from __future__ import annotations
 
-import functools
-import http.server
 import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from tests.fakes.loopback import LoopbackServer, files_of
 
 ROOT = Path(__file__).parents[2]
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
@@ -24,21 +23,11 @@ SETTLED = 5000
 """Milliseconds of the page's own time after which its scripts have run."""
 
 
-class _Quiet(http.server.SimpleHTTPRequestHandler):
-    """Serves files without a line for each."""
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name of the library
-        """Say nothing."""
-
-
 @contextmanager
 def serving(directory: Path) -> Iterator[str]:
     """Serve a directory on this machine; search and relative links need a server."""
-    handler = functools.partial(_Quiet, directory=str(directory))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-        server.shutdown()
+    with LoopbackServer(files_of(directory)) as server:
+        yield server.url
 
 
 def shoot(browser: str, url: str, target: Path, size: tuple[int, int]) -> None:

@@ -9,13 +9,13 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from datetime import timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from reconciler.adapters.signals import PrometheusServer
 from reconciler.daemon.metrics.process_metrics import ProcessMetrics
 from reconciler.errors import InvalidInput, Transient
+from tests.fakes.loopback import LoopbackHandler, LoopbackServer
 from tests.fakes.prometheus import Metrics, serving
 
 TOKEN = "t0ken-" * 4
@@ -146,7 +146,7 @@ def test_a_host_that_is_no_name_is_nobody_there() -> None:
 
 
 def test_an_answer_that_drips_is_given_up_in_time() -> None:
-    class Dripping(BaseHTTPRequestHandler):
+    class Dripping(LoopbackHandler):
         def do_GET(self) -> None:
             self.send_response(200)
             self.send_header("Content-Length", "1000")
@@ -156,16 +156,8 @@ def test_an_answer_that_drips_is_given_up_in_time() -> None:
                     self.wfile.write(b" ")
                     time.sleep(0.05)
 
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Dripping) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        with pytest.raises(Transient, match="it does not answer in time"):
-            ask(f"http://127.0.0.1:{server.server_port}", patience=timedelta(seconds=0.3))
-        server.shutdown()
-        thread.join()
+    with LoopbackServer(Dripping) as server, pytest.raises(Transient, match="it does not answer in time"):
+        ask(server.url, patience=timedelta(seconds=0.3))
 
 
 def test_every_query_is_measured_by_its_answer(metrics: Metrics) -> None:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import base64
-import json
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, parse_qsl, urlsplit
@@ -26,6 +23,7 @@ from reconciler.web.door import CALLBACK
 from tests.builders.browser import Answer, Browser
 from tests.builders.daemon import Daemon, daemon
 from tests.builders.remote import Remote
+from tests.fakes.loopback import LoopbackHandler, LoopbackServer
 from tests.fakes.oidc_issuer import published, rsa_key
 
 CLIENT = "overspill-page"
@@ -69,37 +67,19 @@ class CodeIssuer:
 def issuing() -> Iterator[CodeIssuer]:
     issuer = CodeIssuer()
 
-    class Handler(BaseHTTPRequestHandler):
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
+    class Handler(LoopbackHandler):
         def do_GET(self) -> None:
             about = {"issuer": issuer.url, "jwks_uri": f"{issuer.url}/keys"}
             pages = {"authorization_endpoint": f"{issuer.url}/login", "token_endpoint": f"{issuer.url}/token"}
             keys = {"keys": [published("one", rsa_key("one"), alg="RS256")]}
-            self._answer(500 if issuer.away else 200, keys if self.path.endswith("/keys") else {**about, **pages})
+            self.reply_json(500 if issuer.away else 200, keys if self.path.endswith("/keys") else {**about, **pages})
 
         def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["content-length"])).decode()
-            self._answer(*issuer.token(dict(parse_qsl(body))))
+            self.reply_json(*issuer.token(dict(parse_qsl(self.body().decode()))))
 
-        def _answer(self, status: int, content: Any) -> None:
-            data = json.dumps(content).encode()
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    issuer.url = f"http://127.0.0.1:{server.server_port}/realm"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
+    with LoopbackServer(Handler) as server:
+        issuer.url = f"{server.url}/realm"
         yield issuer
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 @pytest.fixture

@@ -13,11 +13,9 @@ import shutil
 import subprocess
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 
 from tests.e2e.api_server import Json
 from tests.e2e.components import Missing, pinned, sources
@@ -26,6 +24,7 @@ from tests.e2e.control_plane import missing as missing_programs
 from tests.e2e.git_server import free_port
 from tests.e2e.platform.controllers import ADDED, Started, apply, built, lead_here, login
 from tests.e2e.processes import Processes
+from tests.fakes.loopback import LoopbackHandler, LoopbackServer
 
 OPERATOR, ADAPTER = "keda-operator", "keda-adapter"
 NAMESPACE = "keda"
@@ -159,33 +158,22 @@ class Queue:
         self.waiting = 0
         outer = self
 
-        class Metrics(BaseHTTPRequestHandler):
-            def log_message(self, *_: object) -> None:
-                """Say nothing."""
-
+        class Metrics(LoopbackHandler):
             def do_GET(self) -> None:
                 text = f'# TYPE {METRIC} gauge\n{METRIC}{{model_name="llm"}} {outer.waiting}.0\n'.encode()
-                self.send_response(200)
-                self.send_header("Content-Type", "text/plain; version=0.0.4")
-                self.send_header("Content-Length", str(len(text)))
-                with suppress(BrokenPipeError, ConnectionResetError):  # whoever asked has waited for long enough
-                    self.end_headers()
-                    self.wfile.write(text)
+                self.reply(200, text, {"Content-Type": "text/plain; version=0.0.4"})
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Metrics)
-        self._thread = Thread(target=self._server.serve_forever)
-        self._thread.start()
+        self._server = LoopbackServer(Metrics)
+        self._server.start()
 
     @property
     def url(self) -> str:
         """Where it is served."""
-        return f"http://127.0.0.1:{self._server.server_port}/metrics"
+        return f"{self._server.url}/metrics"
 
     def stop(self) -> None:
         """Serve it no more."""
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        self._server.stop()
 
 
 METRIC = "vllm:num_requests_waiting"
