@@ -19,7 +19,7 @@ from time import perf_counter
 
 from reconciler.adapters.git import GitRepository
 from reconciler.adapters.helm.rendering import Helm
-from reconciler.app import GARBAGE
+from reconciler.app.world import GARBAGE
 from reconciler.core.observe.kubernetes.cluster_state import ClusterState
 from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.reconcile import Memory, Outcome, World, reconcile_once

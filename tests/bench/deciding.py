@@ -20,7 +20,7 @@ from time import perf_counter
 
 import numpy as np
 
-from reconciler.app import GARBAGE
+from reconciler.app.world import GARBAGE
 from reconciler.core.decide.state.enrolment import Enrolment
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.unchanged import DecidedPass, decide_again

@@ -22,7 +22,7 @@ from typing import Any, cast
 from reconciler.adapters.git import GitRepository
 from reconciler.adapters.helm.rendering import Helm
 from reconciler.adapters.recording_files import RecordingFiles
-from reconciler.app import GARBAGE
+from reconciler.app.world import GARBAGE
 from reconciler.daemon import reconcile
 from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.reconcile import Memory, World, reconcile_once

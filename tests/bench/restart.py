@@ -15,7 +15,7 @@ from time import process_time
 
 from reconciler.adapters.git import GitRepository
 from reconciler.adapters.ledger_file import LedgerFile
-from reconciler.app import GARBAGE
+from reconciler.app.world import GARBAGE
 from reconciler.daemon.branch import BranchReader
 
 RUNS = 5

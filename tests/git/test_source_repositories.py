@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import subprocess
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,6 +14,7 @@ import pytest
 
 from reconciler.adapters.git import GitRepository
 from reconciler.adapters.git.source_repositories import MAX_AGE, SourceRepositories
+from reconciler.app.world import other_repositories
 from reconciler.core.fleet.sources.plain_manifests import plain_manifests
 from reconciler.core.recording.pass_record import RECORD, PassRecord, read_record
 from reconciler.model.capacity import Observed
@@ -26,8 +28,10 @@ from reconciler.model.manifest_source import (
 )
 from reconciler.model.plan import Reason
 from reconciler.model.policy import Desired, Fleet
+from reconciler.settings import Settings
 from tests.builders.fleet_files import errors
 from tests.builders.passes import SOURCE_FILES, Passes
+from tests.fakes.loopback import LoopbackHandler, LoopbackServer
 from tests.fakes.memory_repository import MemoryRepository
 from tests.fleet.test_sources import DEPLOYMENT, TEMPLATE
 
@@ -121,6 +125,27 @@ def test_a_repository_that_no_template_names_any_more_is_closed(
     finally:
         view.close()
     assert closed.get(timeout=PATIENCE.total_seconds())
+
+
+@pytest.mark.parametrize("same_host", [True, False])
+def test_only_a_repository_on_the_fleets_host_gets_its_login(tmp_path: Path, same_host: bool) -> None:
+    logins: list[str] = []
+
+    class Asking(LoopbackHandler):
+        def do_GET(self) -> None:
+            if login := self.headers.get("Authorization", ""):
+                logins.append(base64.b64decode(login.removeprefix("Basic ")).decode())
+            self.reply(401, headers={"WWW-Authenticate": 'Basic realm="git"'})
+
+    with LoopbackServer(Asking) as fleet, LoopbackServer(Asking) as other:
+        settings = Settings(
+            repo=f"{fleet.url}/fleet.git", git_username="ada", git_password="of ada", cache_dir=tmp_path / "cache"
+        )
+        url = f"{(fleet if same_host else other).url}/apps.git"
+        with other_repositories(settings, PATIENCE) as view:
+            view.follow(desired(url))
+            assert isinstance(view.observe().sources[replace(READ, url=url)], UnreadSource)
+    assert {*logins} == ({"ada:of ada"} if same_host else set())
 
 
 def test_a_commit_is_read_whatever_branch_it_is_on_and_only_once(apps: Path, tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from reconciler import app
 from reconciler.adapters.kube.live.objects import read_live_workload
+from reconciler.app.commands import live_workload
 from reconciler.core.onboarding.lend import LiveWorkload, find_kind
 from reconciler.errors import InvalidInput, Transient
 from reconciler.model.ids import ClusterName
@@ -151,4 +151,4 @@ def test_a_kubeconfig_that_is_not_there_is_told_before_it_is_read(tmp_path: Path
     with pytest.raises(
         InvalidInput, match=r"reading the kubeconfig: .*nowhere is not a file \(try another --kubeconfig"
     ):
-        app.live_workload(settings, desired(), PRIMARY, (find_kind("deployment", {}), "demo", "vllm"))
+        live_workload(settings, desired(), PRIMARY, (find_kind("deployment", {}), "demo", "vllm"))

@@ -25,7 +25,7 @@ from rich.console import Console
 from rich.markdown import Markdown
 from rich.text import Text
 
-from reconciler import app
+from reconciler.app.commands import connected
 from reconciler.cli.actions.watch import draw as draw_fleet
 from reconciler.cli.actions.watch import fleet_picture
 from reconciler.demo.keys import Key
@@ -85,7 +85,7 @@ def draw(directory: Path) -> None:
 def watch(now: datetime) -> str:
     """Draw one screen of `watch`, which has no end, as of a moment."""
     settings = Settings(repo=f"{OUT}/remote.git", observations=Path(OUT, "observations"), cache_dir=Path("cache"))
-    with app.connected(settings) as (world, memory):
+    with connected(settings) as (world, memory):
         picture = fleet_picture(settings, world, decision_at(world, memory, now))
     lines = draw_fleet(picture, COLUMNS, LINES)
     return still([Text.from_ansi(line) for line in lines], COLUMNS, "overspill watch")

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from rich.text import Text
 
-from reconciler import app
+from reconciler.app.commands import connected
 from reconciler.daemon.announce import Announcer
 from reconciler.daemon.reconcile import reconcile_once
 from reconciler.demo.branch_log import LandedCommit
@@ -79,7 +79,7 @@ class FilmDaemon:
 
     def restart(self) -> None:
         """Begin with nothing in memory."""
-        world, self._memory = self._open.enter_context(app.connected(self._settings, self))
+        world, self._memory = self._open.enter_context(connected(self._settings, self))
         self._world = replace(world, clock=self._clock)
         self._announcer = Announcer(source_branch=self._settings.source_branch, sinks=(self,))
         self._lives = True

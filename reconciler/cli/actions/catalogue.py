@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from reconciler import app
 from reconciler.api.serialize import ItemSerializer
+from reconciler.app.commands import connected
 from reconciler.cli.actions.known_names import refuse_unknown
 from reconciler.core.explain.catalogue import Catalogue, CatalogueItem
 from reconciler.core.explain.request_state import suppressed_by_request
@@ -71,7 +71,7 @@ _ALL = 1 << 31
 @contextmanager
 def _open_snapshot(settings: Settings) -> Iterator[tuple[Snapshot, ItemSerializer]]:
     """Look once, as a pass would, and open the files of the placements."""
-    with app.connected(settings) as (world, memory):
+    with connected(settings) as (world, memory):
         decision, _ = draft(world, decision_at(world, memory, None))
         ledger = decision.inputs.ledger
         reading = Snapshot(

@@ -7,7 +7,7 @@ from datetime import datetime
 
 import click
 
-from reconciler import app
+from reconciler.app.commands import connected
 from reconciler.cli import printing
 from reconciler.cli.commands.state import CostForm
 from reconciler.core.cost.report import CostGroup, CostReport, CostRow, report
@@ -21,7 +21,7 @@ from reconciler.text.wording import join_names
 
 def cost(settings: Settings, since: datetime, until: datetime | None, by: Sequence[str], form: CostForm) -> None:
     """Print what placements cost from one moment to another."""
-    with app.connected(settings) as (world, _):
+    with connected(settings) as (world, _):
         now = world.clock.now()
         end = now if until is None else min(until, now)
         if since >= end:

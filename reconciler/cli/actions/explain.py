@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import click
 
-from reconciler import app
+from reconciler.app.commands import connected
 from reconciler.cli import options, printing
 from reconciler.cli.actions.visibility import warn_of_old_observations, warn_without_observations
 from reconciler.core.explain.request import explain_request
@@ -40,7 +40,7 @@ _PLACEABLE = frozenset({Reason.NOTHING_FITS.value, Reason.SCALE_DOWN_WINDOW.valu
 
 def explain(settings: Settings, workload: str, at: datetime | None, *, by_name: bool, form: options.Output) -> None:
     """Explain one workload or request; `by_name` is for the request where a template has the same name."""
-    with app.connected(settings) as (world, memory):
+    with connected(settings) as (world, memory):
         decision, _ = draft(world, decision_at(world, memory, at))
     records = decision.inputs.enrolment.records if decision.inputs.enrolment is not None else {}
     templates = (template for template in decision.inputs.desired.templates if not template.request)

@@ -23,8 +23,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from reconciler import app
 from reconciler.adapters.clock import SystemClock
+from reconciler.app.commands import kept_open
 from reconciler.cli import printing
 from reconciler.errors import Conflict, InvalidInput, Transient
 from reconciler.text.timestamps import format_time
@@ -49,7 +49,7 @@ def follow(command: Callable[[], None], *, pause: Callable[[float], None] = time
     An error of the first look is raised; a later one is shown, and the next look may do better.
     """
     with ExitStack() as stack:
-        stack.enter_context(app.kept_open())
+        stack.enter_context(kept_open())
         answer = _first_look(command)
         show = stack.enter_context(_drawn() if sys.stdout.isatty() and not _is_dumb() else _printed())
         while True:

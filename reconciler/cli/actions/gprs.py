@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Unpack
 
-from reconciler import app
+from reconciler.app.commands import connected
 from reconciler.cli import options, printing
 from reconciler.cli.actions import remote
 from reconciler.cli.actions.known_names import refuse_unknown
@@ -84,7 +84,7 @@ def inventory(settings: Settings, workspace: str | None, form: options.Output) -
 
 
 def _look(settings: Settings) -> PassDecision:
-    with app.connected(settings) as (world, memory):
+    with connected(settings) as (world, memory):
         decision, _ = draft(world, decision_at(world, memory, None))
     return decision
 

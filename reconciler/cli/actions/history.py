@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from reconciler import app
 from reconciler.adapters.clock import SystemClock
+from reconciler.app.commands import connected
 from reconciler.cli import options, printing
 from reconciler.cli.actions.remote import moment
 from reconciler.daemon.answers.history import HistorySelection, read_history
@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # it takes long to import, and commands without a daemon do n
 
 def history(settings: Settings, workload: str | None, since: datetime | None, limit: int, form: options.Output) -> None:
     """Print placements from the commits of the output branch, newest first."""
-    with app.connected(settings) as (world, memory):
+    with connected(settings) as (world, memory):
         decision = None if workload is None else survey(world, memory)
         tips = world.repository.fetch() if decision is None else decision.tips
         selection = HistorySelection.of(decision, workload or "", since=since, limit=limit)

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from datetime import datetime
 from hashlib import sha256
 
-from reconciler import app
 from reconciler.adapters.notification.sender import NotTaken
+from reconciler.app import receivers
+from reconciler.app.commands import notifying
 from reconciler.cli import options, printing
 from reconciler.core.notification.notices import notices_of, wanted
 from reconciler.daemon.steer import survey
@@ -36,7 +37,7 @@ from reconciler.text.timestamps import format_time
 
 def list_receivers(settings: Settings, form: options.Output) -> None:
     """Print each receiver, and how far it is told."""
-    with app.notifying(settings) as (world, memory, repository):
+    with notifying(settings) as (world, memory, repository):
         decision = survey(world, memory)
         tip = decision.tips.output
         rows = [
@@ -66,7 +67,7 @@ def list_receivers(settings: Settings, form: options.Output) -> None:
 def test(settings: Settings, name: str) -> None:
     """Send a test event to a receiver. Raises InvalidInput where it has not taken it."""
     remarks: list[str] = []
-    with app.notifying(settings) as (world, memory, _):
+    with notifying(settings) as (world, memory, _):
         decision = survey(world, memory)
         desired = decision.inputs.desired
         notification = desired.notifications.get(name)
@@ -74,7 +75,7 @@ def test(settings: Settings, name: str) -> None:
             names = sorted(desired.notifications)
             hint = nearest(name, names) or "add one in notifications/"
             raise InvalidInput(f"notify test: the fleet repository has no Notification {name!r} ({hint})")
-        sender = app.sender(settings, notification, desired, remarks.append)
+        sender = receivers.sender(settings, notification, desired, remarks.append)
         notice = _notice(notification, desired, decision.tips.source, world.clock.now())
         failures: list[str] = []
         for target in sender.targets(notice):

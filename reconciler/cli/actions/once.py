@@ -9,8 +9,9 @@ from datetime import timedelta
 
 import click
 
-from reconciler import app
 from reconciler.adapters.engine_webhooks import EngineWebhooks
+from reconciler.app.commands import connected
+from reconciler.app.proposals import proposal_desk
 from reconciler.cli import options, printing
 from reconciler.cli.actions.plans.plan import plan_document, print_suppressed
 from reconciler.cli.actions.visibility import (
@@ -35,7 +36,7 @@ LAST_WORDS = timedelta(seconds=5)
 def once(settings: Settings, form: options.Output) -> None:
     """Run one pass, again whenever the branch moves meanwhile, and print its commits."""
     webhooks = EngineWebhooks(settings.notify)
-    with app.connected(settings, webhooks) as (world, memory):
+    with connected(settings, webhooks) as (world, memory):
         outcome = retry_conflicts(lambda: reconcile_once(world, memory), random=random.random)
         answered = _tend_proposals(settings, world, memory, outcome)
         note_new_branch(settings, outcome.decision.tips.output, world.repository)
@@ -56,7 +57,7 @@ def _tend_proposals(settings: Settings, world: World, memory: Memory, outcome: O
     proposes = any(isinstance(change, ProposalChange) for change in outcome.rendered.changes)
     if not proposes and not uses_approval(outcome.decision.inputs):
         return None
-    with closing(app.proposal_desk(settings)) as desk:
+    with closing(proposal_desk(settings)) as desk:
         orders = numbered(desk.tend())
     if not orders:
         return None

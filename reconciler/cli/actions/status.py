@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from reconciler import app
+from reconciler.app.commands import connected
 from reconciler.cli import options, printing
 from reconciler.cli.actions import remote
 from reconciler.cli.actions.visibility import warn_without_observations
@@ -31,7 +31,7 @@ StatusDocument: TypeAlias = Mapping[str, Any]
 
 def status(settings: Settings, at: datetime | None, form: options.Output) -> None:
     """Print every workload's demand and every placement."""
-    with app.connected(settings) as (world, memory):
+    with connected(settings) as (world, memory):
         decision, _ = draft(world, decision_at(world, memory, at))
         fleet = status_of(decision)
     _print(json_value(fleet), form)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import click
 
-from reconciler import app
 from reconciler.adapters.git import checkout
+from reconciler.app.commands import connected
 from reconciler.cli import options, printing
 from reconciler.cli.actions.once import print_outcome, print_push
 from reconciler.cli.actions.plans.plan import print_plan, print_plan_document
@@ -257,7 +257,7 @@ def _carry_out(
     problems: Callable[[PassDecision], Iterable[Problem]] = _ledger_problems,
 ) -> None:
     """Push the commits of a draft, made anew whenever the branch moves under it; with `dry_run` only print them."""
-    with app.connected(settings) as (world, memory):
+    with connected(settings) as (world, memory):
         if dry_run:
             draft = make_draft(world, memory)
             print_plan(draft.decision, draft.rendered, form, empty=empty)

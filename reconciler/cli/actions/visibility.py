@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable
 
 from reconciler.adapters.kubeconfig_files import kubeconfig_files
-from reconciler.app import NO_OBSERVATIONS, WITHOUT_OBSERVATIONS
+from reconciler.app.world import NO_OBSERVATIONS, WITHOUT_OBSERVATIONS
 from reconciler.cli import printing
 from reconciler.cli.kubeconfig import usual_kubeconfig
 from reconciler.model.ids import CommitId

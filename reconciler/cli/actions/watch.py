@@ -11,7 +11,7 @@ from datetime import datetime
 import click
 from rich.cells import cell_len
 
-from reconciler import app
+from reconciler.app.commands import connected
 from reconciler.cli import printing
 from reconciler.cli.actions.follow import follow
 from reconciler.cli.columns import NONE, fitted
@@ -57,7 +57,7 @@ def watch(settings: Settings) -> None:
         )
 
     def look() -> None:
-        with app.connected(settings) as (world, memory):
+        with connected(settings) as (world, memory):
             decision = decision_at(world, memory, None)
             picture = fleet_picture(settings, world, decision)
         size = shutil.get_terminal_size()

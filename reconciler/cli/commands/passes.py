@@ -60,9 +60,9 @@ def run(settings: Settings) -> None:
     from the environment or from files only.
     """
     options.refuse_windows("run")
-    from reconciler import app
+    from reconciler.app.daemon import serve
 
-    app.serve(settings)
+    serve(settings)
 
 
 @options.examples(

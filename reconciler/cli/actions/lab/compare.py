@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconciler import app
 from reconciler.adapters.recording_files import read_recording
+from reconciler.app.commands import connected
 from reconciler.cli import printing
 from reconciler.cli.actions.lab.replay import fetch_history
 from reconciler.core.fleet.read_file import is_read
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 def compare(settings: Settings, base: str, head: str, recording: Path, form: CompareForm) -> None:
     """Print what the files of `head` would have changed on recorded passes, beside those of `base`."""
-    with app.connected(replace(settings, source_branch=head)) as (world, _):
+    with connected(replace(settings, source_branch=head)) as (world, _):
         files = _files(world)
-    with app.connected(replace(settings, source_branch=base)) as (world, memory):
+    with connected(replace(settings, source_branch=base)) as (world, memory):
         before = _files(world)
         fetch_history(world)
         problems: list[Problem] = []

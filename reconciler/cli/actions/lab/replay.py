@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from reconciler import app
 from reconciler.adapters.recording_files import read_recording
+from reconciler.app.commands import connected
 from reconciler.cli import options, printing
 from reconciler.cli.actions.plans.plan import print_plan
 from reconciler.daemon.reconcile import PassDecision, World, render_plan
@@ -24,7 +24,7 @@ _SHORT = 12
 
 def replay(settings: Settings, recording: Path, at: datetime | None, form: options.Output) -> None:
     """Print where recorded passes part, or the plan of the pass at a moment."""
-    with app.connected(settings) as (world, memory):
+    with connected(settings) as (world, memory):
         fetch_history(world)
         again = Replay(world.repository, memory.source, memory.branch, world.author)
         if at is None:

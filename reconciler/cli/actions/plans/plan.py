@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from reconciler import app
+from reconciler.app.commands import connected
 from reconciler.cli import options, printing
 from reconciler.cli.actions.plans.markdown import markdown_plan
 from reconciler.cli.actions.remote import problems_of
@@ -53,7 +53,7 @@ def plan(
 ) -> None:
     """Print the commits that `run` would make, and the replicas that are held back."""
     supposed: tuple[str, ...] = ()
-    with app.connected(settings) as (world, memory):
+    with connected(settings) as (world, memory):
         if what_if:
             world, memory, supposed = supposed_world(world, memory, what_if)  # noqa: PLW2901 - the world from here on
         decision, rendered = draft(world, decision_at(world, memory, at))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from reconciler import app
+from reconciler.app.commands import connected
 from reconciler.cli import printing
 from reconciler.cli.actions.setup.object_table import confirm, managers, refuse_conflicts, refuse_refused, show_changes
 from reconciler.cli.kubeconfig import usual_kubeconfig
@@ -92,7 +92,7 @@ def _texts(
     if chosen.per_cluster != (cluster is not None):
         hint = "it is written for one cluster" if chosen.per_cluster else "one text is for all clusters"
         raise click.UsageError(f"bootstrap {engine} {'needs' if chosen.per_cluster else 'takes no'} --cluster: {hint}.")
-    with app.connected(settings) as (world, memory):
+    with connected(settings) as (world, memory):
         decision = survey(world, memory)
         if decision.tips.source is None:
             raise missing_branch(world.repository, settings.source_branch)

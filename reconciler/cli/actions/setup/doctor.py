@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from reconciler import app
+from reconciler.app.commands import inspected
 from reconciler.cli import options, printing
 from reconciler.cli.actions.visibility import note_usual_kubeconfig
 from reconciler.cli.exit_codes import REFUSED
@@ -48,7 +48,7 @@ def examine(settings: Settings, account: str, server: str) -> tuple[list[CheckGr
     namespace, _, name = account.partition("/")
     named = ServiceAccountName(namespace=namespace, name=name) if account else None
     daemon = (server_address(server), _authorities()) if server else None
-    with app.inspected(settings, named, daemon) as (world, memory, around):
+    with inspected(settings, named, daemon) as (world, memory, around):
         inspection = inspect(world, memory, around)
     return [_without_secrets(group) for group in inspection.groups], inspection.problems
 

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import click
 
-from reconciler import app
 from reconciler.adapters.git import checkout
+from reconciler.app.commands import live_workload, trying
+from reconciler.app.world import checked_kubeconfig
 from reconciler.cli import package_files, printing
 from reconciler.cli.actions.files import FleetDirectory, read_directory
 from reconciler.cli.actions.plans.plan import print_plan, supposed_world
@@ -79,7 +80,7 @@ def lend(settings: Settings, fleet: Path, wanted: Wanted, manifests: Path | None
     """Write the files with which a workload may burst, and show the burst of some missing replicas."""
     if wanted.companions and not wanted.reference:
         raise click.UsageError("--companions goes with --reference")
-    app.checked_kubeconfig(settings)  # before a file is written
+    checked_kubeconfig(settings)  # before a file is written
     directory = read_directory(fleet)
     desired = directory.desired()
     printing.problems(directory.unreadable)
@@ -130,7 +131,7 @@ def _live(settings: Settings, desired: Desired, wanted: Wanted, manifests: Path 
         return _from_manifests(manifests, named, wanted.namespace, primary, desired.kinds)
     if named is None:
         raise click.UsageError("name the workload as KIND/NAME, or pass --filename with a file that holds one")
-    return app.live_workload(settings, desired, primary, (named[0], wanted.namespace or _USUAL_NAMESPACE, named[1]))
+    return live_workload(settings, desired, primary, (named[0], wanted.namespace or _USUAL_NAMESPACE, named[1]))
 
 
 def _from_manifests(
@@ -289,7 +290,7 @@ def _show_burst(settings: Settings, source: Mapping[str, bytes], lent: LentFiles
             "What would be placed is unknown, since no cluster is seen (pass --kubeconfig or --observations)."
         )
         return
-    with app.trying(settings, MemoryRepository(source)) as trial:
+    with trying(settings, MemoryRepository(source)) as trial:
         supposition = parse_supposition(f"{lent.workload}+{missing}")
         world, memory, questions = supposed_world(*trial, [supposition])
         decision, rendered = draft(world, decision_at(world, memory, None))

@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 from pydantic import TypeAdapter, ValidationError
 
-from reconciler import app
 from reconciler.adapters.helm.output import sourced_objects
+from reconciler.app.commands import live_release
 from reconciler.cli import printing
 from reconciler.core.onboarding.helm_release import (
     ChartObject,
@@ -71,7 +71,7 @@ def live_chart(
     if manifests is not None:
         release = _from_files(manifests, (namespace, name), answers)
     else:
-        release = app.live_release(settings, desired, primary, (namespace, name))
+        release = live_release(settings, desired, primary, (namespace, name))
         printing.say(f"Read {release.read_from}: the chart, values and objects of {release.title}.")
         release = _with_answers(release, answers)
     counted = None if answers.counted is None else kind_and_name(answers.counted, desired.kinds)

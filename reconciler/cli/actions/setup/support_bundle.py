@@ -20,11 +20,12 @@ from urllib.parse import urlsplit
 
 import click
 
-from reconciler import __version__, app
+from reconciler import __version__
 from reconciler.adapters import logs
 from reconciler.adapters.clock import SystemClock
 from reconciler.adapters.git import checkout
 from reconciler.adapters.recording_files import outlined_recording, recording_files
+from reconciler.app.commands import connected
 from reconciler.cli import printing
 from reconciler.cli.actions.setup.doctor import examine
 from reconciler.cli.connection import connect
@@ -138,7 +139,7 @@ def _collect_here(bundle: Bundle, settings: Settings) -> None:
     """Decide a pass on this machine, commit nothing, and show what it saw."""
     with ExitStack() as stack:
         try:
-            world, memory = stack.enter_context(app.connected(settings))
+            world, memory = stack.enter_context(connected(settings))
             decision = survey(world, memory)
         except OverspillError as error:
             bundle.left_out.append(f"status.json and history.json: {clean_text(str(error))}")
