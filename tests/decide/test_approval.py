@@ -34,7 +34,7 @@ from tests.builders.inputs import (
     shape,
     short,
 )
-from tests.builders.subsets import TIER, fleet, subset, term
+from tests.builders.subsets import TIER, fleet, pooled, subset, term
 
 OTHER = WorkloadId(WorkspaceName("llm"), TemplateName("zephyr"))
 ALWAYS = ApprovalRule()
@@ -427,6 +427,16 @@ def test_two_subsets_that_were_approved_for_one_cluster_share_its_room() -> None
     assert [(placement.subset, placement.replicas) for placement in proposal.placements] == [("a", 2), ("b", 2)]
     made = plan(short(4), free("worker-2", 3), wanted=wanted, there=awaited(proposal, approved=True))
     assert placed(made) == []
+
+
+def test_two_subsets_that_were_approved_for_one_cluster_fit_as_they_were_found() -> None:
+    any_node, one_node = subset("any", term(tier="rented"), most=1), subset("picky", term(tier="rented", pool="x"))
+    wanted = fleet(any_node, one_node, pools=True, approval=ALWAYS)
+    rented = pooled("worker-4", x=1, y=1)
+    proposal = proposed(plan(short(2), rented, wanted=wanted))
+    assert [(placement.subset, placement.replicas) for placement in proposal.placements] == [("any", 1), ("picky", 1)]
+    made = plan(short(2), rented, wanted=wanted, there=awaited(proposal, approved=True))
+    assert placed(made) == [("worker-4", 1), ("worker-4", 1)]
 
 
 def test_yes_to_a_burst_that_is_not_renewed_places_none_that_is() -> None:

@@ -10,7 +10,6 @@ from functools import cached_property
 from operator import attrgetter
 
 from reconciler.core.capacity.best_fit import tightest_first
-from reconciler.core.capacity.cluster import ClusterCapacity
 from reconciler.core.capacity.devices import requests_with_devices
 from reconciler.core.capacity.gangs import GangWorkload, additional_requirements
 from reconciler.core.cost.budgets import describe_used_up
@@ -274,10 +273,7 @@ class ScaleUp:
         choices, capacity = dict[ClusterSubset, Choice](), self.finder.capacity
         workspace = self.demand.workload.workspace
         shared = self.demand.workload in self.working_plan.quotas
-        by_cluster: dict[ClusterName, list[Candidate]] = {}
-        for candidate in chosen:
-            by_cluster.setdefault(candidate.cluster, []).append(candidate)
-        for cluster, here in by_cluster.items():
+        for cluster, here in _by_cluster(chosen).items():
             room = capacity.room(cluster, workspace)
             for place, candidate in enumerate(tightest_first(room, here, attrgetter("shape"))):
                 taken = candidate
@@ -317,12 +313,12 @@ class ScaleUp:
         self.working_plan.burst(self.demand.workload, changes)
 
     def _assess_approved(self, proposal: BurstProposal, shape: ReplicaShape) -> list[Candidate | Refusal]:
-        """Assess each cluster that was shown for the replicas that were shown there, beside those before them."""
+        """Assess each cluster that was shown for the replicas that were shown there, beside one another."""
         workload = self.demand.workload
         template, policy = self.inputs.desired.templates[workload], self.inputs.desired.policies[workload]
         order = {candidate.key: candidate for candidate in self.finder.order(workload)}
         answers: list[Candidate | Refusal] = []
-        begun, rooms = 0, dict[ClusterName, ClusterCapacity]()
+        begun = 0
         for shown in proposal.placements:
             candidate = order.get((shown.cluster, shown.subset))
             if candidate is None:
@@ -333,20 +329,28 @@ class ScaleUp:
                 continue
             answer = self.finder.assess(template, policy, shape, candidate, shown.replicas, more_gprs=begun)
             begun += not shown.beside
-            if isinstance(answer, Candidate):
-                left = rooms.get(shown.cluster)
-                if left is None:
-                    left = self.finder.capacity.room(shown.cluster, workload.workspace).copy()
-                    rooms[shown.cluster] = left
-                room = min(answer.room, left.count(answer.shape, MOST))
-                left.take(answer.shape, shown.replicas)
-            if isinstance(answer, Candidate) and room >= shown.replicas:
-                answer = self.finder.assess_domains(workload, answer, shown.replicas)
-            if isinstance(answer, Candidate) and room < shown.replicas:
-                message = f"has room for {room} of {count(shown.replicas, 'replica')}"
-                answer = Refusal(cluster=shown.cluster, subset=shown.subset, reason=Reason.NO_CAPACITY, message=message)
             answers.append(answer if isinstance(answer, Refusal) else answer.with_replicas(shown.replicas, _APPROVED))
-        return answers
+        return self._assess_beside(answers)
+
+    def _assess_beside(self, answers: Sequence[Candidate | Refusal]) -> list[Candidate | Refusal]:
+        """Refuse the candidates that have no room for their replicas beside the others of their cluster."""
+        workload, refused = self.demand.workload, dict[ClusterSubset, Refusal]()
+        candidates = [answer for answer in answers if isinstance(answer, Candidate)]
+        for cluster, here in _by_cluster(candidates).items():
+            left = self.finder.capacity.room(cluster, workload.workspace).copy()
+            for candidate in tightest_first(left, here, attrgetter("shape")):
+                replicas = candidate.replicas
+                room = min(candidate.room, left.count(candidate.shape, MOST))
+                left.take(candidate.shape, replicas)
+                answer = self.finder.assess_domains(workload, candidate, replicas)
+                if room < replicas:
+                    message = f"has room for {room} of {count(replicas, 'replica')}"
+                    answer = Refusal(
+                        cluster=cluster, subset=candidate.subset, reason=Reason.NO_CAPACITY, message=message
+                    )
+                if isinstance(answer, Refusal):
+                    refused[candidate.key] = answer
+        return [answer if isinstance(answer, Refusal) else refused.get(answer.key, answer) for answer in answers]
 
     def _place_gang(self, gang: GangWorkload, shape: ReplicaShape, missing: int) -> None:
         """Place a gang on the first cluster that has room for all of it, or let it grow where it is.
@@ -569,3 +573,11 @@ class ScaleUp:
                 refusals=refusals,
             )
         )
+
+
+def _by_cluster(candidates: Sequence[Candidate]) -> Mapping[ClusterName, list[Candidate]]:
+    """Group candidates by their cluster, in their order."""
+    by_cluster: dict[ClusterName, list[Candidate]] = {}
+    for candidate in candidates:
+        by_cluster.setdefault(candidate.cluster, []).append(candidate)
+    return by_cluster
