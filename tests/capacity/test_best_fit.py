@@ -18,9 +18,10 @@ from reconciler.model.placement import Placement
 from reconciler.model.plan import Place
 from reconciler.model.policy import Desired
 from reconciler.model.units import ONE, Quantity, Resources
+from tests.builders.gangs import burst, placed, volcano
 from tests.builders.inputs import GPU, free, inputs, ledger, shape, short
 from tests.builders.pod_rules import HOST, apart, node, pod, seen
-from tests.builders.subsets import fleet, out, pooled, stands, subset, term, wanted_before
+from tests.builders.subsets import POOL, fleet, out, pooled, stands, subset, term, wanted_before
 
 ANY, PICKY = subset("any", term(tier="rented"), most=1), subset("picky", term(tier="rented", pool="x"))
 
@@ -80,6 +81,12 @@ def test_what_is_proven_to_fit_is_never_counted_lower() -> None:
     assert room.fitting_in_order(pods) == 3
     assert room.fitting_in_order([(a, 1), *pods[1:]]) == 2
     assert count_beside(room, pods, 0, 3) == 2
+
+
+def test_a_gang_leaves_the_only_node_of_a_role_to_it() -> None:
+    job = volcano((1, 1, None), (1, 1, None))
+    job["spec"]["tasks"][1]["template"]["spec"]["nodeSelector"] = {POOL: "x"}
+    assert placed(burst(pooled("worker-2", x=1, y=1), made=job, missing=2)).placement.cluster == "worker-2"
 
 
 def test_pods_that_are_not_there_keep_none_off() -> None:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Protocol, TypeVar
 
 from reconciler.core.capacity import exclusive_topology, remedies
+from reconciler.core.capacity.best_fit import tightest_first
 from reconciler.core.capacity.cluster import ClusterCapacity
 from reconciler.core.capacity.gangs import GangWorkload, additional_requirements
 from reconciler.core.capacity.pod_requirements import PodRequirements
@@ -109,10 +110,11 @@ def _too_small(
         message += finder.describe_held(name, main.shape)
         remedy = remedies.remedy(room, seen, main.shape, main.replicas)
     else:
-        fitting = room.fitting_in_order(part.room for part in need.parts)
-        if fitting == len(need.parts):
+        parts = tightest_first(room, need.parts, lambda part: part.room[0])
+        fitting = room.fitting_in_order(part.room for part in parts)
+        if fitting == len(parts):
             return _without_domains(inputs, finder, name, room, need) or _without_shared_domains(name, room, need)
-        part = need.parts[fitting]
+        part = parts[fitting]
         pods = f"{count(part.replicas, 'pod')} with {join_names(amounts(part.shape.requests))}"
         message = room.shortfall(part.room[0]) if part.apart else f"has no room for {pods} beside the rest of it"
         message += finder.describe_held(name, part.room[0])
@@ -185,9 +187,9 @@ def assess_missing(
     return answer if isinstance(answer, Refusal) else answer._replace(room=missing)
 
 
-def take(finder: CandidateFinder, cluster: ClusterName, need: PodRequirements) -> None:
-    """Hand out the room of a whole gang."""
-    for pods in finder.capacity.gang_pods(cluster, need):
+def take(finder: CandidateFinder, cluster: ClusterName, need: PodRequirements, workspace: WorkspaceName) -> None:
+    """Hand out the room of a whole gang, in the order in which it was found."""
+    for pods in finder.capacity.gang_pods(cluster, need, workspace):
         finder.capacity.take(cluster, *pods)
 
 
@@ -208,7 +210,7 @@ def choose(
         candidate = _count_in_replicas(finder, candidate, need, shape, workspace=workload.workspace, replicas=replicas)
     choice = finder.choice(candidate, workload.workspace)
     if not candidate.start:
-        take(finder, candidate.cluster, need)
+        take(finder, candidate.cluster, need, workload.workspace)
     for pods in candidate.start:
         finder.capacity.take(candidate.cluster, *pods)
     return choice

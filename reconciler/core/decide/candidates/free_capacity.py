@@ -270,10 +270,15 @@ class FleetCapacity:
         """Return the requirements of a placement whose pods are a gang; None where its replicas stand alone."""
         return placement_needs(self._inputs, placement)
 
-    def gang_pods(self, cluster: ClusterName, needed: PodRequirements) -> ShapeCounts:
-        """Return all pods of a gang, those that share a topology domain kept to one with room for them."""
+    def gang_pods(self, cluster: ClusterName, needed: PodRequirements, workspace: WorkspaceName) -> ShapeCounts:
+        """Return all pods of a gang in the order in which they find room in a workspace.
+
+        Those that share a topology domain are kept to one with room for them.
+        """
         parts = [part.room for part in needed.parts]
-        return pods_in_domains(self._all(cluster), needed.shared, parts) if needed.shared else tuple(parts)
+        if needed.shared:
+            return pods_in_domains(self._all(cluster), needed.shared, parts)
+        return tuple(tightest_first(self.room(cluster, workspace), parts, lambda pods: pods[0]))
 
     def domains(self, cluster: ClusterName, wanted: TopologyDomains) -> int:
         """Count the domains that groups on a cluster may still take, in addition to those of their bound pods."""

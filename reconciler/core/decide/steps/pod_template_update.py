@@ -83,7 +83,8 @@ def _resize(
         )
         return
     if answer is not None:
-        gang_placement.take(finder, placement.cluster, additional_requirements(gang.of(placement.replicas), placed))
+        need = additional_requirements(gang.of(placement.replicas), placed)
+        gang_placement.take(finder, placement.cluster, need, placement.workload.workspace)
     working_plan.change(resize)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from reconciler.core.capacity.best_fit import tightest_first
 from reconciler.core.capacity.cluster import ClusterCapacity
 from reconciler.core.capacity.gpu_requests import gpu_shapes
 from reconciler.core.capacity.pod_requirements import PodRequirements, request_requirements
@@ -49,7 +50,7 @@ def required_pods(needed: PodRequirements, *, least: bool) -> tuple[tuple[Replic
 def replicas_that_fit(room: ClusterCapacity, wanted: Sequence[tuple[ReplicaShape, int]], *, whole: bool) -> int:
     """Count the replicas that fit; a gang counts as one where all of it fits, else as none."""
     if whole:
-        return int(room.fitting_in_order(wanted) == len(wanted))
+        return int(room.fitting_in_order(tightest_first(room, wanted, lambda pods: pods[0])) == len(wanted))
     ((shape, most),) = wanted
     return room.count(shape, most)
 
