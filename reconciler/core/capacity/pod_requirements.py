@@ -88,7 +88,7 @@ class PodRequirements:
 
     @property
     def parts(self) -> tuple[PodSet, ...]:
-        """All pods in the order in which they fit best: those with the most GPUs first."""
+        """All pods, those with the most GPUs first."""
         return tuple(sorted((self.main, *self.others), key=lambda part: -gpus_of_pod(part.shape)))
 
     @property
