@@ -172,7 +172,7 @@ SAMPLES: dict[str, tuple[Json, Pods]] = {
         ),
         {1: 3},
     ),
-    "BroadcastJob": (workload("apps.kruise.io/v1alpha1", "BroadcastJob", {"template": template(1)}), {}),
+    "BroadcastJob": (workload("apps.kruise.io/v1alpha1", "BroadcastJob", {"template": run(1)}), {}),
     "AdvancedCronJob": (
         workload(
             "apps.kruise.io/v1alpha1",

@@ -8,27 +8,25 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.builders.workload_kinds import SAMPLES
 from tests.e2e.api_server import Json
 from tests.e2e.published_kinds import PROJECTS, Project
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broken:
-    """A sample whose schema takes a change that the project's rules refuse: the change by path, and their words."""
+    """An object whose schema takes a change that the project's rules refuse: the change by path, and their words."""
 
-    sample: str
+    name: str
     change: tuple[tuple[str, Json], ...]
     refusal: str
 
-    @property
-    def made(self) -> Json:
-        """The sample with the change; a number in a path is an index."""
-        made = json.loads(json.dumps(SAMPLES[self.sample][0]))
+    def made(self, objects: Mapping[str, Json]) -> Json:
+        """Return the object of that name with the change; a number in a path is an index."""
+        made = json.loads(json.dumps(objects[self.name]))
         for path, value in self.change:
             *parents, last = path.split("/")
             inner = made
@@ -71,17 +69,17 @@ RULES = (
         component="training-operator-rules",
         broken=(
             Broken(
-                sample="PyTorchJob",
+                name="PyTorchJob",
                 change=(("spec/pytorchReplicaSpecs/Master/replicas", 2),),
                 refusal="spec.pytorchReplicaSpecs[Master].replicas: Forbidden: must be 1",
             ),
             Broken(
-                sample="TFJob",
+                name="TFJob",
                 change=(("spec/tfReplicaSpecs/Worker/template/spec/containers/0/name", "main"),),
                 refusal="must have at least one container with name tensorflow",
             ),
             Broken(
-                sample="MPIJob",
+                name="MPIJob",
                 change=(("spec/mpiReplicaSpecs/Launcher/replicas", 2),),
                 refusal="There must be only 1 launcher replica",
             ),
@@ -92,12 +90,12 @@ RULES = (
         component="mpi-operator-rules",
         broken=(
             Broken(
-                sample="MPIJob v2beta1",
+                name="MPIJob v2beta1",
                 change=(("metadata/name", "1-model"),),
                 refusal='will not able to create pod and service with invalid DNS label "1-model-worker-1"',
             ),
             Broken(
-                sample="MPIJob v2beta1",
+                name="MPIJob v2beta1",
                 change=(("spec/mpiReplicaSpecs/Worker/replicas", 0),),
                 refusal="spec.mpiReplicaSpecs[Worker].replicas: Invalid value: 0: must be greater than or equal to 1",
             ),
@@ -108,17 +106,17 @@ RULES = (
         component="kuberay-rules",
         broken=(
             Broken(
-                sample="RayCluster",
+                name="RayCluster",
                 change=(("metadata/name", "1-model"),),
                 refusal="RayCluster name should be a valid DNS1035 label",
             ),
             Broken(
-                sample="RayJob",
+                name="RayJob",
                 change=(("spec/suspend", True),),
                 refusal="a RayJob with shutdownAfterJobFinishes set to false is not allowed to be suspended",
             ),
             Broken(
-                sample="RayService",
+                name="RayService",
                 change=(("spec/rayClusterConfig/headGroupSpec/headService/metadata/name", "head"),),
                 refusal="spec.rayClusterConfig.headGroupSpec.headService.metadata.name should not be set",
             ),
@@ -129,12 +127,12 @@ RULES = (
         component="kserve-rules",
         broken=(
             Broken(
-                sample="LLMInferenceService",
+                name="LLMInferenceService",
                 change=(("spec/parallelism", {"data": 16}),),
                 refusal="dataLocal must be set when data is set",
             ),
             Broken(
-                sample="LLMInferenceService",
+                name="LLMInferenceService",
                 change=(("spec/router/scheduler/config", {}),),
                 refusal="either inline or ref is required",
             ),
@@ -147,14 +145,40 @@ RULES = (
         component="volcano-rules",
         broken=(
             Broken(
-                sample="Job of Volcano",
+                name="Job of Volcano",
                 change=(("spec/minAvailable", 9),),
                 refusal="job 'minAvailable' should not be greater than total replicas in tasks",
             ),
             Broken(
-                sample="Job of Volcano",
+                name="Job of Volcano",
                 change=(("spec/plugins", {"mpi": ["--master=head"]}),),
                 refusal="The specified mpi master task was not found",
+            ),
+        ),
+    ),
+    Rules(
+        project=_PROJECT["kruise"],
+        component="kruise-rules",
+        broken=(
+            Broken(
+                name="CloneSet",
+                change=(("spec/selector/matchLabels", {"app": "other"}),),
+                refusal="`selector` does not match template `labels`",
+            ),
+            Broken(
+                name="BroadcastJob",
+                change=(("spec/template/spec/restartPolicy", "Always"),),
+                refusal="pod restartPolicy can only be Never or OnFailure",
+            ),
+            Broken(
+                name="UnitedDeployment",
+                change=(("spec/topology", {"subsets": [{"name": "zone-a", "replicas": 5}]}),),
+                refusal="sum of indicated subset replicas 5 should not be greater than UnitedDeployment replicas",
+            ),
+            Broken(
+                name="spread/fleet/vllm-spread.yaml",
+                change=(("spec/subsets/1/name", "reserved"),),
+                refusal="duplicated subset name reserved",
             ),
         ),
     ),
