@@ -121,7 +121,15 @@ COMPONENTS = {
         # with which they share packages.
         *(
             Component(name=f"{module}-rules", module=module, package=".", target=PLATFORM)
-            for module in ("mpi-operator", "kuberay", "training-operator", "kserve", "volcano", "kruise")
+            for module in (
+                "mpi-operator",
+                "kuberay",
+                "training-operator",
+                "kserve",
+                "volcano",
+                "kruise",
+                "argo-rollouts",
+            )
         ),
     )
 }

@@ -182,5 +182,21 @@ RULES = (
             ),
         ),
     ),
+    Rules(
+        project=_PROJECT["argo-rollouts"],
+        component="argo-rollouts-rules",
+        broken=(
+            Broken(
+                name="Rollout",
+                change=(("spec/strategy/canary", {"steps": [{"setWeight": 120}]}),),
+                refusal="SetWeight needs to be between 0 and 100",
+            ),
+            Broken(
+                name="Rollout",
+                change=(("spec/strategy/blueGreen", {"activeService": "model"}),),
+                refusal="Multiple Strategies can not be listed",
+            ),
+        ),
+    ),
 )
 """In the order of docs/reference/platform.md."""
