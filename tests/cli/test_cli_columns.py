@@ -79,13 +79,16 @@ def test_no_name_and_no_word_is_broken_at_any_width(rows: list[tuple[str, ...]],
 
 
 def on_terminal(overspill: Terminal, width: int, *arguments: str, plain: bool = True) -> str:
-    """Run a command on a terminal of that width, and return what it showed there, without colours if `plain`."""
+    """Run a command on a terminal of that width, and return what it showed there, without colours if `plain`.
+
+    Errors, and the line of progress that a busy machine gets, go elsewhere.
+    """
     master, terminal = pty.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, width, 0, 0))
     env = {**os.environ, **overspill.env, "TERM": "xterm", "NO_COLOR": "1" if plain else ""}
     env.pop("COLUMNS", None)
     subprocess.run(
-        [*warm(), *arguments], cwd=ROOT, env=env, stdin=terminal, stdout=terminal, stderr=terminal, check=True
+        [*warm(), *arguments], cwd=ROOT, env=env, stdin=terminal, stdout=terminal, stderr=subprocess.PIPE, check=True
     )
     return os.read(master, 65536).decode()
 
