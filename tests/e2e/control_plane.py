@@ -23,6 +23,7 @@ from tests.e2e.processes import Processes
 
 NEEDED = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kwok")
 STAGES = Path(__file__).with_name("stages.yaml")
+_LEADERS = frozenset({"kube-controller-manager", "kube-scheduler"})
 START_TIMEOUT = 90
 SETTLE_TIMEOUT = 180
 _USERS = {
@@ -88,10 +89,19 @@ class Cluster:
         self._processes.kill(name)
 
     def start(self, name: str) -> None:
-        """Start a killed process again; returns when the API server answers, if it can."""
+        """Start a killed process again; returns when the API server answers, if it can.
+
+        The controller manager and the scheduler of an API server start anew with it: elsewhere they lose their leases
+        without it, and end. Watches that it answers before it is ready may stay silent for minutes.
+        """
         self._processes.start(name)
-        if {"etcd", "kube-apiserver"} <= {*self._processes.names()}:
+        running = {*self._processes.names()}
+        if {"etcd", "kube-apiserver"} <= running:
             self._await("/readyz", name)
+        if name == "kube-apiserver":
+            for leader in _LEADERS & running:
+                self._processes.kill(leader)
+                self._processes.start(leader)
 
     def paused(self, name: str) -> AbstractContextManager[None]:
         """Hold one of its processes where it is. A KWOK that was killed is not taken for the same for 40 s."""
