@@ -1,8 +1,8 @@
 """The tables of docs/reference, from schemas and commands: ``python -m tests.docs.reference_tables`` writes them.
 
-A page has `<!-- fields Cluster -->`, `<!-- options plan -->` or `<!-- kinds labels -->`, then the table, then
-`<!-- end -->`. The meaning of a field is the description in its schema, that of an option its help; `field_links.yaml`
-says where a field leads.
+A page has `<!-- fields Cluster -->`, `<!-- options plan -->`, `<!-- kinds labels -->` or `<!-- bounds all -->`, then
+the table, then `<!-- end -->`. The meaning of a field is the description in its schema, that of an option its help;
+`field_links.yaml` says where a field leads.
 """
 
 from __future__ import annotations
@@ -22,11 +22,14 @@ from reconciler.cli import main
 from reconciler.core.schema import KINDS, json_schema
 from reconciler.core.schema.egs.deploy import DeployFile
 from reconciler.core.schema.egs.gpr import TermsFile
+from reconciler.model.bounds import all_bounds
 from tests.docs.kind_tables import kind_table
 
 CHECKOUT = Path(__file__).parents[2]
-PAGES = [CHECKOUT / "docs" / "reference" / name for name in ("fleet.md", "cli.md", "kinds.md")]
-BLOCK = re.compile(r"^(<!-- (fields|options|kinds) ([^>]+) -->\n)(.*?)(^<!-- end -->$)", re.MULTILINE | re.DOTALL)
+PAGES = [CHECKOUT / "docs" / "reference" / name for name in ("fleet.md", "cli.md", "kinds.md", "bounds.md")]
+BLOCK = re.compile(
+    r"^(<!-- (fields|options|kinds|bounds) ([^>]+) -->\n)(.*?)(^<!-- end -->$)", re.MULTILINE | re.DOTALL
+)
 SHARED = {
     "TaintFile": "Taints",
     "TolerationFile": "Tolerations",
@@ -71,10 +74,20 @@ def table(what: str, name: str) -> str:
     """Write one table as Markdown."""
     if what == "kinds":
         return kind_table(name)
+    if what == "bounds":
+        return bounds_table()
     if what == "options":
         return "| option | meaning |\n|---|---|\n" + "".join(options(name))
     lines = [f"| {names(group)} | {group[0].type} | {group[0].meaning} |\n" for group in merged(fields(name))]
     return "| field | type, default | meaning |\n|---|---|---|\n" + "".join(lines)
+
+
+def bounds_table() -> str:
+    """Write the bounds of all inputs, in groups of one input each."""
+    lines = ["| input | of | most | beyond it, the input |\n|---|---|---|---|\n"]
+    for _, bound in all_bounds():
+        lines.append(f"| {bound.input} | {bound.of} | {bound} | {bound.beyond} |\n")
+    return "".join(lines)
 
 
 def names(rows: list[Row]) -> str:

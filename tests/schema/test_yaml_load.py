@@ -9,8 +9,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.core.schema.yaml import MAX_BYTES, MAX_DEPTH, MAX_NODES, parse
+from reconciler.core.schema.yaml import parse
 from reconciler.errors import InvalidInput
+from reconciler.model.bounds import FILE_DEPTH, FILE_SIZE, FILE_VALUES
 
 
 def value(text: str | bytes) -> object:
@@ -133,20 +134,21 @@ def test_depth_is_bounded(opening):
 
 
 def test_the_deepest_allowed_document_is_read():
-    text = "[" * MAX_DEPTH + "]" * MAX_DEPTH
+    text = "[" * FILE_DEPTH.most + "]" * FILE_DEPTH.most
     assert json.dumps(value(text)) == text
     assert refusal("[" + text + "]") == ["f.yaml:1: is nested deeper than 64 levels"]
 
 
 @pytest.mark.parametrize(
-    "text", ["[" + "1," * MAX_NODES + "]", "[" + "1,\n" * MAX_NODES + "1]", "a:\n" + "- x\n" * MAX_NODES]
+    "text",
+    ["[" + "1," * FILE_VALUES.most + "]", "[" + "1,\n" * FILE_VALUES.most + "1]", "a:\n" + "- x\n" * FILE_VALUES.most],
 )
 def test_the_number_of_values_is_bounded(text):
     assert refusal(text)[0].endswith("holds more than 100,000 values (try splitting it)")
 
 
 def test_a_file_of_ten_megabytes_is_refused_by_its_size():
-    assert refusal(b"a" * 10 * MAX_BYTES) == [
+    assert refusal(b"a" * 10 * FILE_SIZE.most) == [
         "f.yaml: is 10.0 MB; files over 1 MiB are not read (try splitting it, or list it in the Fleet's spec.ignore)"
     ]
 

@@ -1,0 +1,76 @@
+"""JSON that somebody else wrote: parsed within bounds of bytes, values and depth.
+
+`json.loads` takes 25 times the memory of a text of empty lists, and any depth. Each reader of answers, recordings and
+pushed documents names its bounds of `reconciler.model.bounds`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import NoReturn
+
+from reconciler.model.bounds import JsonBounds
+from reconciler.model.workload import Json
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+
+
+class UnreadableJson(ValueError):  # noqa: N818 - it names what was met, as the messages that quote it do
+    """The text is no JSON, or beyond its bounds; the message is a predicate: "is no JSON: ..."."""
+
+
+class JsonTooLarge(UnreadableJson):
+    """The text is beyond its bounds of bytes or values: a smaller part of it may be within them."""
+
+
+def parse_json(data: bytes, bounds: JsonBounds) -> Json:
+    """Parse a JSON text within bounds; raises UnreadableJson.
+
+    Bytes that are no UTF-8 and halves of surrogate pairs become U+FFFD, so that every string can be written again.
+    Values are counted by commas and brackets before anything is built, those within strings included.
+    """
+    if len(data) > bounds.size.most:
+        raise JsonTooLarge(f"is over {bounds.size}")
+    if data.count(b",") + data.count(b"[") + data.count(b"{") >= bounds.values.most:
+        raise JsonTooLarge(f"holds over {bounds.values}")
+    try:
+        value: Json = json.loads(data.decode("utf-8", errors="replace"), parse_constant=_no_number)
+    except RecursionError:
+        raise UnreadableJson(f"is nested over {bounds.depth}") from None
+    except ValueError as error:
+        raise UnreadableJson(f"is no JSON: {error}") from error
+    if _deeper_than(value, bounds.depth.most):
+        raise UnreadableJson(f"is nested over {bounds.depth}")
+    return _paired(value) if b"\\u" in data and _SURROGATE.search(json.dumps(value, ensure_ascii=False)) else value
+
+
+def _deeper_than(value: Json, depth: int) -> bool:
+    """Return whether lists and objects are nested deeper than `depth`, level by level."""
+    level = [value] if isinstance(value, (dict, list)) else []
+    for _ in range(depth):
+        if not level:
+            return False
+        level = [
+            child
+            for node in level
+            for child in (node.values() if isinstance(node, dict) else node)
+            if isinstance(child, (dict, list))
+        ]
+    return bool(level)
+
+
+def _paired(value: Json) -> Json:
+    """Replace halves of surrogate pairs; the depth of the value is bounded."""
+    if isinstance(value, str):
+        return _SURROGATE.sub(_REPLACEMENT, value)
+    if isinstance(value, list):
+        return [_paired(child) for child in value]
+    if isinstance(value, dict):
+        return {_SURROGATE.sub(_REPLACEMENT, key): _paired(child) for key, child in value.items()}
+    return value
+
+
+def _no_number(word: str) -> NoReturn:
+    raise ValueError(f"{word} is no number of JSON")
