@@ -10,7 +10,9 @@ import pytest
 
 from reconciler.core.decide.turns.queue import Turn, _joined, _Rival
 from reconciler.core.ledger import lifecycle
+from reconciler.core.observe.demand import DemandHistory
 from reconciler.model.capacity import ClusterObservation, MissingReplicas, Node, Pool, WorkloadObservation
+from reconciler.model.demand import Sample
 from reconciler.model.ids import ClusterName, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.placement import Placement, RestraintKind
 from reconciler.model.plan import EndReason, Extend, Place, Plan, Resize, Revert
@@ -51,6 +53,7 @@ def decided(
     restraints: Mapping[WorkloadId, tuple[object, ...]] | None = None,
     bound: Mapping[str, int] | None = None,
     workspaces: Mapping[str, Mapping[str, object]] | None = None,
+    history: DemandHistory | None = None,
     **fields: object,
 ) -> Plan:
     workloads = [named(seen.ref.name) for seen in primary.workloads]
@@ -66,6 +69,7 @@ def decided(
         replace(free("worker-2", bound=running), pools=(Pool(name="gpu", nodes=(node,)),)),
         wanted=replace(wanted, workspaces=tenants),
         there=ledger(*there, restraints=restraints or {}),
+        history=history or {},
     )
 
 
@@ -198,6 +202,29 @@ def test_who_has_no_more_than_its_share_does_not_yield() -> None:
     made = decided(primary, 0, ending("large", 1, since=60 * MINUTE), small)
     # One of eight is less than the fifth that all together have, however long the third one waits.
     assert [type(change) for change in made.changes] == [Extend]
+
+
+@pytest.mark.parametrize("begun", [timedelta(), 8 * MINUTE, timedelta(days=10_000)])
+@pytest.mark.parametrize("others", [1, 4, 2**31 - 1])
+def test_burst_in_its_scale_down_window_keeps_its_last_replica_beside_those_that_have_nothing(
+    begun: timedelta, others: int
+) -> None:
+    # The fair share is nothing, since none of those that miss replicas has any; scale-down ends the burst soon.
+    lately = {named("has"): (Sample(at=NOW - 60 * MINUTE, missing=1),)}
+    primary = crowd(has=(0, MINUTE), waits=(others, 60 * MINUTE))
+    made = decided(primary, 0, ending("has", 1, since=begun), history=lately)
+    assert not made.bugs
+    assert [type(change) for change in made.changes] == [Extend]
+
+
+def test_share_far_beyond_the_fair_one_is_ahead_by_the_longest_time() -> None:
+    # The quotient of one and one of 2**31 makes more years of it than a date has.
+    primary = crowd(has=(1, 600 * MINUTE), large=(2**31 - 1, 60 * MINUTE), waits=(1, 60 * MINUTE))
+    made = decided(primary, 0, ending("has", 1, since=timedelta(days=10_000)))
+    assert not made.bugs
+    (ended,) = [change for change in made.changes if isinstance(change, Revert)]
+    assert ended.restraint is not None
+    assert ended.restraint.until == NOW + 60 * MINUTE
 
 
 def test_time_of_an_end_is_kept_by_a_turn_that_lies_behind_it() -> None:

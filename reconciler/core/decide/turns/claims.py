@@ -131,7 +131,7 @@ class Claims:
             return None
         policy, template = inputs.desired.policies[workload], inputs.desired.templates[workload]
         lasts = lifecycle.placement_duration(template, policy, inputs.desired.limits.get(workload.workspace))
-        ahead = min((inputs.now - placement.created_at) * (own.workload / fair - 1), _LONGEST_AHEAD)
+        ahead = _time_ahead(inputs.now - placement.created_at, own.workload, fair)
         for claimant in claimants:
             has = shares.of(claimant.workload)
             if has.workload >= min(fair, own.workload) or has.workspace > own.workspace:
@@ -179,6 +179,16 @@ class Claims:
         before = capacity.room(placement.cluster, workspace).count(demand.shape, MOST)
         room = capacity.room(placement.cluster, workspace, without=(placement,), newcomer=demand.shape)
         return room.count(demand.shape, MOST) > before
+
+
+def _time_ahead(lasted: timedelta, share: float, fair: float) -> timedelta:
+    """Return for how long a burst has had more than its share: what is beyond it, as a part of it.
+
+    A fair share is nothing where none of those that miss replicas has any: who has one is ahead by the longest time.
+    """
+    longest = _LONGEST_AHEAD.total_seconds()
+    beyond = (share - fair) * lasted.total_seconds()
+    return _LONGEST_AHEAD if beyond >= longest * fair else timedelta(seconds=beyond / fair)
 
 
 def _missing(inputs: PassInput, workload: WorkloadId) -> int:
