@@ -103,17 +103,33 @@ class Repository(Protocol):
         """
         ...
 
-    def log(self, tip: CommitId, *, since: datetime | None = None, limit: int | None = None) -> list[LoggedCommit]:
-        """Read commits back from `tip`, newest first, down to the given time or number."""
+    def log(
+        self,
+        tip: CommitId,
+        *,
+        since: datetime | None = None,
+        limit: int | None = None,
+        base: CommitId | None = None,
+    ) -> list[LoggedCommit]:
+        """Read commits back from `tip`, newest first, down to the given time or number.
+
+        Commits of merged side branches are among them. Those that `base` leads back to are left out, and `base` itself.
+        """
         ...
 
     def section(
-        self, tip: CommitId, *, since: datetime, base: CommitId | None = None, under: Sequence[str] = ()
+        self,
+        tip: CommitId,
+        *,
+        since: datetime,
+        base: CommitId | None = None,
+        under: Sequence[str] = (),
+        limit: int | None = None,
     ) -> BranchSection:
         """Read a branch back along first parents, each commit with the files that it changed below some directories.
 
         The section goes from `tip` down to `base`, or to the newest commit before `since` that Overspill made itself:
-        times of others may be wrong. Neither of the two is part of it.
+        times of others may be wrong. Neither of the two is part of it. It has `limit` commits at most.
         """
         ...
 

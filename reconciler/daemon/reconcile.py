@@ -17,7 +17,6 @@ import structlog
 from reconciler.bulkhead import Seam, attempt
 from reconciler.core.commits import events
 from reconciler.core.commits.templates import render_templates
-from reconciler.core.commits.trailers import Trailer
 from reconciler.core.commits.write import RenderedPlan, write_commits
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.enrolment import Enrolment
@@ -43,6 +42,7 @@ from reconciler.daemon.bug_log import BUGS
 from reconciler.daemon.clock_jump import LONGEST_READING, ClockReading, describe_jump, jump_between
 from reconciler.daemon.committed_past import with_committed_past
 from reconciler.daemon.cost.budgets import BudgetReader
+from reconciler.daemon.deletion_confirmations import DeletionConfirmations
 from reconciler.daemon.event_sinks import publish_events
 from reconciler.daemon.phases import Measure, PassPhase, unmeasured
 from reconciler.daemon.publish import Publication, earlier_receipts, gather, publish
@@ -105,6 +105,8 @@ class Memory:
     rollouts: RolloutTracker = field(default_factory=RolloutTracker)
     track_record: TrackRecord = field(default_factory=TrackRecord)
     budgets: BudgetReader = field(default_factory=BudgetReader)
+    confirmations: DeletionConfirmations | None = None
+    """What the source branch says to the mass deletions of before; None until the first pass."""
     clock: ClockReading | None = None
     """The clocks as the last pass read them."""
     jumped_at: datetime | None = None
@@ -270,7 +272,8 @@ def read_input(
         if isinstance(found, Bug):
             found = replace(seen, problems=(*seen.problems, found.problem("prometheus")))
         inputs = replace(inputs, observed=found)
-    return with_mass_deletion(inputs, world.repository)
+    memory.confirmations = memory.confirmations or DeletionConfirmations(world.repository)
+    return with_mass_deletion(inputs, memory.confirmations)
 
 
 def _read_clock(world: World, memory: Memory) -> datetime:
@@ -299,14 +302,12 @@ def _with_unused_gpus(inputs: PassInput, gpu_use: GpuUseView) -> Observed:
     return with_unused_gpus(inputs.observed, terms, gpu_use.observe(), now=inputs.now, max_age=max_age)
 
 
-def with_mass_deletion(inputs: PassInput, repository: Repository) -> PassInput:
-    """Note a mass deletion that the message of the source commit does not confirm."""
+def with_mass_deletion(inputs: PassInput, confirmations: DeletionConfirmations) -> PassInput:
+    """Note a mass deletion that no commit of the source branch since then confirms."""
     deletion = find_mass_deletion(inputs)
-    if deletion is None:
+    if deletion is None or confirmations.confirmed(inputs.desired, deletion):
         return inputs
-    log = repository.log(inputs.desired.commit, limit=1)
-    confirmed = any(Trailer.CONFIRM.read(commit) == "deletion" for commit in log)
-    return inputs if confirmed else replace(inputs, deletion=deletion)
+    return replace(inputs, deletion=deletion)
 
 
 def render_plan(world: World, decision: PassDecision) -> RenderedPlan:

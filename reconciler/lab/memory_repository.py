@@ -129,22 +129,36 @@ class MemoryRepository:
                 return commit.id
         return None
 
-    def log(self, tip: CommitId, *, since: datetime | None = None, limit: int | None = None) -> list[LoggedCommit]:
+    def log(
+        self,
+        tip: CommitId,
+        *,
+        since: datetime | None = None,
+        limit: int | None = None,
+        base: CommitId | None = None,
+    ) -> list[LoggedCommit]:
         """Read commits back, newest first."""
         logged: list[LoggedCommit] = []
         for commit in self._chain(tip):
-            if len(logged) == limit or (since is not None and commit.log.at < since):
+            if len(logged) == limit or commit.id == base or (since is not None and commit.log.at < since):
                 break
             logged.append(commit.log)
         return logged
 
     def section(
-        self, tip: CommitId, *, since: datetime, base: CommitId | None = None, under: Sequence[str] = ()
+        self,
+        tip: CommitId,
+        *,
+        since: datetime,
+        base: CommitId | None = None,
+        under: Sequence[str] = (),
+        limit: int | None = None,
     ) -> BranchSection:
         """Read a branch back, each commit with the files that it changed."""
         commits: list[LoggedChanges] = []
         for commit in self._chain(tip):
-            if commit.id == base or (commit.log.at < since and is_own(commit.log, OURS)):
+            ended = commit.id == base or len(commits) == limit
+            if ended or (commit.log.at < since and is_own(commit.log, OURS)):
                 return BranchSection(base=commit.log, commits=tuple(reversed(commits)))
             before = self._files(commit.parent)
             paths = sorted({path for path, _ in before.items() ^ commit.tree.items() if _below(path, under)})

@@ -18,6 +18,7 @@ from reconciler.core.observe.track_record import TrackRecord
 from reconciler.core.recording.pass_record import PLAN, PassKind, PassRecord, RecordedPlan
 from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.cost.budgets import BudgetReader
+from reconciler.daemon.deletion_confirmations import DeletionConfirmations
 from reconciler.daemon.reconcile import with_mass_deletion
 from reconciler.daemon.source import SourceReader
 from reconciler.errors import Problem, Severity
@@ -60,7 +61,7 @@ class Replay:
 
     def __init__(self, repository: Repository, source: SourceReader, branch: BranchReader, author: Identity) -> None:
         self._repository, self._author = repository, author
-        self._budgets = BudgetReader()
+        self._budgets, self._confirmations = BudgetReader(), DeletionConfirmations(repository)
         self._source, self._branch = source, branch
         self._enrolment = Enrolment(Desired(commit=CommitId("")), {})
         self._held: dict[CommitId, bool] = {}
@@ -106,7 +107,7 @@ class Replay:
             track_record=TrackRecord.remembered(record.starts, record.failures),
             budgets=self._budgets.budgets(self._repository, self._author, desired, tips, record.at),
         )
-        return replace(with_mass_deletion(inputs, self._repository), unwritable=record.unwritable)
+        return replace(with_mass_deletion(inputs, self._confirmations), unwritable=record.unwritable)
 
     def _holds(self, commit: CommitId) -> bool:
         if commit not in self._held:

@@ -39,6 +39,7 @@ class Unit(StrEnum):
     THREADS = "threads"
     PROCESSES = "processes"
     REPLICAS = "replicas"
+    COMMITS = "commits"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +84,13 @@ FILE_DEPTH = InputBound(
 )
 FILE_VALUES = InputBound(
     input=BoundedInput.FILES, of="the documents of a file", most=100_000, unit=Unit.VALUES, beyond="is broken, and told"
+)
+SOURCE_HISTORY = InputBound(
+    input=BoundedInput.FILES,
+    of="the history of the source branch that is read for what stood in a file, and for a deletion",
+    most=10_000,
+    unit=Unit.COMMITS,
+    beyond="is not read further back",
 )
 
 # API servers of clusters

@@ -49,10 +49,17 @@ class History:
             yield commit
             following = commit.parents[0] if commit.parents else None
 
-    def log(self, tip: CommitId, *, since: datetime | None, limit: int | None) -> list[LoggedCommit]:
-        """Read commits back from the tip until `since` or `limit` ends it; merged side branches are read too."""
+    def log(
+        self, tip: CommitId, *, since: datetime | None, limit: int | None, base: CommitId | None = None
+    ) -> list[LoggedCommit]:
+        """Read commits back from the tip until `since` or `limit` ends it; merged side branches are read too.
+
+        Those that `base` leads back to are left out. A side branch of which the mirror holds a part alone is deepened
+        until it meets them.
+        """
         bounds = [] if since is None else [f"--max-age={int(since.timestamp())}"]
         bounds += [] if limit is None else [f"--max-count={limit}"]
+        bounds += [] if base is None else [f"^{base}"]
         steps = self._steps(tip)
         while True:
             ids = self._local(["rev-list", *bounds, tip]).decode().split()

@@ -230,10 +230,19 @@ class GitRepository:
             self._ours = (asked, commit_id)
         return self._ours[1]
 
-    def log(self, tip: CommitId, *, since: datetime | None = None, limit: int | None = None) -> list[LoggedCommit]:
-        """Read commits back from `tip`, newest first, down to the given time or number."""
+    def log(
+        self,
+        tip: CommitId,
+        *,
+        since: datetime | None = None,
+        limit: int | None = None,
+        base: CommitId | None = None,
+    ) -> list[LoggedCommit]:
+        """Read commits back from `tip`, newest first, down to the given time or number, and without those of `base`."""
         with self._whole():
-            return self._history(tip).log(checked_id(tip), since=since, limit=limit)
+            return self._history(tip).log(
+                checked_id(tip), since=since, limit=limit, base=None if base is None else checked_id(base)
+            )
 
     def commits_after(self, base: CommitId | None, tip: CommitId) -> list[LoggedCommit] | None:
         """Read the commits between two of the output branch, along first parents, oldest first.
@@ -249,14 +258,21 @@ class GitRepository:
         return commits[::-1] if base is None else None
 
     def section(
-        self, tip: CommitId, *, since: datetime, base: CommitId | None = None, under: Sequence[str] = ()
+        self,
+        tip: CommitId,
+        *,
+        since: datetime,
+        base: CommitId | None = None,
+        under: Sequence[str] = (),
+        limit: int | None = None,
     ) -> BranchSection:
         """Read a branch back along first parents from `tip`, with the files that each commit changed."""
         below: LoggedCommit | None = None
         chain: list[StoredCommit] = []
         with self._whole():
             for commit in self._history(tip).first_parents(checked_id(tip)):
-                if commit.logged.id == base or (commit.logged.at < since and self._is_ours(commit.logged)):
+                ended = commit.logged.id == base or len(chain) == limit
+                if ended or (commit.logged.at < since and self._is_ours(commit.logged)):
                     below = commit.logged
                     break
                 chain.append(commit)

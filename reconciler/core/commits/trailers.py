@@ -113,6 +113,8 @@ _ACTIONS: Mapping[type[Change], Action] = {
 
 _BY_VALUE: Mapping[str, Action] = {value.value: value for value in Action}
 
+_CONFIRMED = re.compile(rf"^[ \t]*{Trailer.CONFIRM}:[ \t]*deletion[ \t\r]*$", re.MULTILINE | re.IGNORECASE)
+
 _ANY = re.compile(rf"(?:{'|'.join(Trailer)}): .*")
 
 Pair = tuple[Trailer, str]
@@ -126,6 +128,15 @@ def write_trailers(pairs: Iterable[Pair]) -> str:
 def is_trailer(line: str) -> bool:
     """Tell whether a line of a commit message is one of our trailers."""
     return _ANY.fullmatch(line) is not None
+
+
+def confirms_deletion(commit: LoggedCommit) -> bool:
+    """Tell whether a commit of the source branch confirms a mass deletion.
+
+    A line of its own anywhere below the subject counts: a squash puts the messages of a pull request into one, with
+    their trailers in the middle.
+    """
+    return _CONFIRMED.search(commit.body) is not None
 
 
 def action(commit: LoggedCommit) -> Action | None:

@@ -21,6 +21,7 @@ from reconciler.daemon.answers.preview import PastView, later_input
 from reconciler.daemon.answers.proposal import ProposalRepository, ReviewedCharts, read_proposal, unobserved
 from reconciler.daemon.cost.budgets import BudgetReader
 from reconciler.daemon.cost.costs import CostReader
+from reconciler.daemon.deletion_confirmations import DeletionConfirmations
 from reconciler.daemon.reconcile import PassDecision, World, draft, render_plan, with_mass_deletion
 from reconciler.daemon.snapshot import LatestSnapshot, Snapshot
 from reconciler.daemon.source import SourceReader
@@ -162,7 +163,7 @@ class AnswerDesk:
                 reviewed = before.desired
                 inputs, questions = later_input(before, now, question.suppositions, proposed.desired)
                 inputs = replace(
-                    with_mass_deletion(replace(inputs, deletion=None), repository),
+                    with_mass_deletion(replace(inputs, deletion=None), DeletionConfirmations(repository)),
                     desired=replace(
                         inputs.desired,
                         problems=(*inputs.desired.problems, *unobserved(proposed.desired, reviewed, before.observed)),
