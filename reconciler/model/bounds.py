@@ -95,6 +95,91 @@ SOURCE_HISTORY = InputBound(
 
 # API servers of clusters
 
+CLUSTER_PAGE_SIZE = InputBound(
+    input=BoundedInput.CLUSTERS,
+    of="one answer, such as a page of a list",
+    most=8 << 20,
+    unit=Unit.BYTES,
+    beyond="is asked for in smaller pages; one object beyond it leaves its cluster unseen, and told",
+)
+CLUSTER_PAGE_VALUES = InputBound(
+    input=BoundedInput.CLUSTERS,
+    of="one answer, such as a page of a list",
+    most=500_000,
+    unit=Unit.VALUES,
+    beyond="is asked for in smaller pages, as above",
+)
+CLUSTER_EVENT_SIZE = InputBound(
+    input=BoundedInput.CLUSTERS,
+    of="one event of a watch",
+    most=4 << 20,
+    unit=Unit.BYTES,
+    beyond="ends the watch; its resource is listed again, after a back-off, and told",
+)
+CLUSTER_EVENT_VALUES = InputBound(
+    input=BoundedInput.CLUSTERS,
+    of="one event of a watch",
+    most=250_000,
+    unit=Unit.VALUES,
+    beyond="ends the watch, as above",
+)
+CLUSTER_DEPTH = InputBound(
+    input=BoundedInput.CLUSTERS,
+    of="the nesting of an answer or event",
+    most=2_000,
+    unit=Unit.LEVELS,
+    beyond="leaves its cluster unseen, and told; an object that is too deep for its reader is left out alone",
+)
+CLUSTER_OBJECTS = InputBound(
+    input=BoundedInput.CLUSTERS,
+    of="the objects of one resource of a cluster",
+    most=250_000,
+    unit=Unit.OBJECTS,
+    beyond="leaves the cluster unseen, and told",
+)
+CLUSTER_BYTES_IN_FLIGHT = InputBound(
+    input=BoundedInput.CLUSTERS,
+    of="the answers of all clusters that are being read at one moment",
+    most=64 << 20,
+    unit=Unit.BYTES,
+    beyond="cuts the largest of them off, which is asked for again after a back-off",
+)
+CLUSTER_WORK = InputBound(
+    input=BoundedInput.CLUSTERS,
+    of="the reading of one cluster's answers at once; later ones share two fifths of a core with those of others",
+    most=30,
+    unit=Unit.SECONDS,
+    beyond="is read more slowly",
+)
+CLUSTER_NAME = InputBound(
+    input=BoundedInput.CLUSTERS,
+    of="the name of an object",
+    most=253,
+    unit=Unit.CHARACTERS,
+    beyond="leaves that object out, and told",
+)
+CLUSTER_LABELS = InputBound(
+    input=BoundedInput.CLUSTERS,
+    of="the labels of an object",
+    most=64 << 10,
+    unit=Unit.CHARACTERS,
+    beyond="leaves that object out, and told",
+)
+CLUSTER_REASON = InputBound(
+    input=BoundedInput.CLUSTERS,
+    of="a text of a cluster that is repeated to people, such as the reason of an error",
+    most=300,
+    unit=Unit.CHARACTERS,
+    beyond="is cut",
+)
+CLUSTER_LOGIN_SIZE = InputBound(
+    input=BoundedInput.CLUSTERS,
+    of="the output of a login plugin",
+    most=1 << 20,
+    unit=Unit.BYTES,
+    beyond="ends the plugin; the cluster is unseen, and told",
+)
+
 # Helm charts and their repositories
 
 # Source repositories

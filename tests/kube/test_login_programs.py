@@ -18,6 +18,8 @@ import pytest
 from reconciler.adapters import operating_system
 from reconciler.adapters.kube import login_plugins
 from reconciler.core.engines.logins import Plugin
+from reconciler.errors import Transient
+from reconciler.model.bounds import CLUSTER_LOGIN_SIZE
 from tests.builders.watched_clusters import QUICK, Fleet, free, until
 
 VERSION = "client.authentication.k8s.io/v1"
@@ -112,6 +114,14 @@ def test_program_that_hangs_is_ended_with_all_that_it_has_started(
     assert said.endswith("log-in' gave no answer in 0.2 s")
     first = programs.processes()[0]
     until(lambda: not lives(first))
+
+
+def test_program_that_never_stops_writing_is_ended(programs: Programs) -> None:
+    plugin = Plugin(command=programs.write("exec cat /dev/zero"), args=(), env=(), version=VERSION)
+    with pytest.raises(Transient, match="failed"):
+        asyncio.run(login_plugins.credentials(plugin))
+    assert not any(map(lives, programs.processes()))
+    assert CLUSTER_LOGIN_SIZE.most < 64 << 20
 
 
 def test_program_is_ended_with_the_daemon(programs: Programs) -> None:

@@ -53,3 +53,17 @@ def test_text_that_is_no_unicode_can_be_written_again(text: bytes) -> None:
 
 def test_pairs_of_surrogates_stay() -> None:
     assert parse_json(b'"\\ud83d\\ude00"', BOUNDS) == "\N{GRINNING FACE}"
+
+
+def test_a_number_of_too_many_digits_costs_its_field_alone() -> None:
+    wide = JsonBounds(size=bound(1 << 20, Unit.BYTES), values=BOUNDS.values, depth=BOUNDS.depth)
+    text = b'{"huge": -' + b"9" * 5000 + b', "usual": 7, "large": ' + b"9" * 300 + b"}"
+    assert parse_json(text, wide) == {"huge": None, "usual": 7, "large": int("9" * 300)}
+
+
+def test_depth_beyond_two_thousand_levels_is_bounded_as_well() -> None:
+    levels = bound(2000, Unit.LEVELS)
+    wide = JsonBounds(size=bound(1 << 20, Unit.BYTES), values=bound(1 << 20, Unit.VALUES), depth=levels)
+    assert parse_json(b"[" * 500 + b"]" * 500, wide)
+    with pytest.raises(UnreadableJson, match="nested over 2,000 levels"):
+        parse_json(b"[" * 2500 + b"]" * 2500, wide)

@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import aiohttp
 
+from reconciler.adapters.kube.input_budget import InputBudget, PartialAnswer
 from reconciler.core.workloads.paths import at
-from reconciler.errors import Transient
-from reconciler.http_client import json_object_in
+from reconciler.errors import Transient, one_line
+from reconciler.model.bounds import (
+    CLUSTER_BYTES_IN_FLIGHT,
+    CLUSTER_DEPTH,
+    CLUSTER_EVENT_SIZE,
+    CLUSTER_EVENT_VALUES,
+    CLUSTER_PAGE_SIZE,
+    CLUSTER_PAGE_VALUES,
+    CLUSTER_REASON,
+    JsonBounds,
+)
 from reconciler.model.workload import Json
+from reconciler.text.json_input import JsonTooLarge, UnreadableJson, parse_json
 
+PAGE = JsonBounds(size=CLUSTER_PAGE_SIZE, values=CLUSTER_PAGE_VALUES, depth=CLUSTER_DEPTH)
+"""The bounds of one answer, such as a page of a list."""
+EVENT = JsonBounds(size=CLUSTER_EVENT_SIZE, values=CLUSTER_EVENT_VALUES, depth=CLUSTER_DEPTH)
 _MANAGER = re.compile(r'conflict with "([^"]*)"')
 
 _GONE, _UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND, _CONFLICT = 410, 401, 403, 404, 409
-_LONGEST_ANSWER = 64 << 20
-"""Most bytes of an answer, which is held in memory: 320 KiB for each object of a page of 200."""
 
 
 class Conflicts(Transient):
@@ -56,7 +68,7 @@ class Moved(Transient):
     """The login leads to another server than before, so everything that is known has to be listed anew."""
 
 
-async def check(response: aiohttp.ClientResponse) -> None:
+async def check(response: aiohttp.ClientResponse, budget: InputBudget) -> None:
     """Raise the exception of an error status, with the server's message."""
     if response.status < 400:  # noqa: PLR2004 - the first status of errors
         return
@@ -64,8 +76,8 @@ async def check(response: aiohttp.ClientResponse) -> None:
         raise Expired
     if response.status == _UNAUTHORIZED:
         raise Unauthorized("does not take our credentials")
-    status = json_object_in(await body(response))
-    message = str(status.get("message") or "")[:300] or "no reason given"
+    status = await _error_status(response, budget)
+    message = reason_text(status.get("message")) or "no reason given"
     if response.status == _FORBIDDEN:
         raise Forbidden(f"forbids it: {message}")
     if response.status == _NOT_FOUND:
@@ -75,14 +87,55 @@ async def check(response: aiohttp.ClientResponse) -> None:
     raise Transient(f"answers {response.status}: {message}")
 
 
-async def body(response: aiohttp.ClientResponse) -> bytes:
-    """Read an answer; raises TooLong over the limit."""
-    content = bytearray()
-    async for chunk in response.content.iter_any():
-        content += chunk
-        if len(content) > _LONGEST_ANSWER:
-            raise TooLong("sent an answer of over 64 MiB")
-    return bytes(content)
+async def _error_status(response: aiohttp.ClientResponse, budget: InputBudget) -> Mapping[str, Json]:
+    """Read the Status of an error; an empty one where the answer is none."""
+    try:
+        status = parsed(await body(response, budget), PAGE)
+    except (TooLong, UnreadableJson):
+        return {}
+    return status if isinstance(status, dict) else {}
+
+
+async def body(response: aiohttp.ClientResponse, budget: InputBudget) -> bytes:
+    """Read an answer; raises TooLong beyond its bound."""
+    with budget.answer() as answer:
+        async for chunk in response.content.iter_any():
+            budget.add(answer, chunk)
+            _check_cut(answer)
+            if len(answer.content) > CLUSTER_PAGE_SIZE.most:
+                raise TooLong(f"sent an answer of over {CLUSTER_PAGE_SIZE}")
+        return bytes(answer.content)
+
+
+def event_lines(budget: InputBudget, answer: PartialAnswer, chunk: bytes) -> Iterator[bytes]:
+    """Yield the lines that a chunk of a watch completes, and keep the rest; raises TooLong beyond the bound."""
+    searched = len(answer.content)
+    budget.add(answer, chunk)
+    while (end := answer.content.find(b"\n", searched)) >= 0:
+        line, searched = budget.take(answer, end + 1), 0
+        if line.strip():
+            yield line
+    _check_cut(answer)
+    if len(answer.content) > CLUSTER_EVENT_SIZE.most:
+        raise TooLong(f"sent an event of over {CLUSTER_EVENT_SIZE}")
+
+
+def parsed(content: bytes, bounds: JsonBounds) -> Json:
+    """Parse an answer or an event. Raises TooLong beyond its bounds, UnreadableJson for anything but JSON."""
+    try:
+        return parse_json(content, bounds)
+    except JsonTooLarge as error:
+        raise TooLong(f"sent what {error}") from error
+
+
+def _check_cut(answer: PartialAnswer) -> None:
+    if answer.cut:
+        raise TooLong(f"and others sent over {CLUSTER_BYTES_IN_FLIGHT} at the same time, and it the most")
+
+
+def reason_text(value: Json) -> str:
+    """Return the text that a server gives for a reason, on one line and cut; empty for anything else."""
+    return one_line(value[: CLUSTER_REASON.most]) if isinstance(value, str) else ""
 
 
 def _conflicts(status: Mapping[str, Json]) -> dict[str, tuple[str, ...]]:
@@ -94,7 +147,7 @@ def _conflicts(status: Mapping[str, Json]) -> dict[str, tuple[str, ...]]:
     causes = at(status, ("details", "causes"))
     for cause in causes if isinstance(causes, list) else ():
         if isinstance(cause, dict) and cause.get("reason") == "FieldManagerConflict":
-            quoted = _MANAGER.search(str(cause.get("message")))
+            quoted = _MANAGER.search(reason_text(cause.get("message")))
             manager = quoted[1] if quoted else "another manager"
-            fields[manager] = (*fields.get(manager, ()), str(cause.get("field")).lstrip("."))
+            fields[manager] = (*fields.get(manager, ()), reason_text(cause.get("field")).lstrip("."))
     return fields

@@ -12,7 +12,7 @@ from threading import Lock
 from reconciler.adapters.kube.followed_companions import FollowedCompanions
 from reconciler.adapters.kube.followed_objects import FollowedObjects
 from reconciler.adapters.kube.server import ApiServer
-from reconciler.adapters.kube.stream import ListOptions, Stream, describe_muted
+from reconciler.adapters.kube.stream import ListOptions, Stream, check_number, describe_muted
 from reconciler.adapters.kube.targets import ClusterTarget
 from reconciler.adapters.kube.tasks import cancel, send_heartbeats
 from reconciler.adapters.kube.timing import WatchTiming
@@ -245,6 +245,7 @@ class FollowedCluster:
             optional = [stream for stream in self._streams.values() if stream.resource.optional]
         troubles = ((stream.resource.full_name, _why_unwatched(stream)) for stream in optional)
         lacking = [f"{name} are not looked at: {trouble}" for name, trouble in troubles if trouble]
+        lacking += [stream.left_out for stream in list(self._streams.values()) if stream.left_out]
         beside = (*self._companions.troubles(), *(self._engine.troubles() if self._engine is not None else ()))
         return (*sorted(lacking), *beside)
 
@@ -269,6 +270,7 @@ class FollowedCluster:
         """Apply a page of a list."""
         with self._lock:
             effects = []
+            check_number(resource, self._state.number(resource), len(items))
             version = self._streams[resource].api_version
             for raw in items:
                 seen.add(key_of(raw))
@@ -300,6 +302,7 @@ class FollowedCluster:
                 effect = self._state.remove(resource, key_of(raw))
                 self.unreadable.forget(resource, key_of(raw))
             else:
+                check_number(resource, self._state.number(resource), 1)
                 effect = self.unreadable.apply(resource, raw, self._state.steps(resource, raw))
         self._note(effect)
 

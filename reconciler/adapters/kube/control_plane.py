@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 
 from reconciler.adapters.kube.followed_objects import FollowedObjects
+from reconciler.adapters.kube.input_budget import InputBudget
 from reconciler.adapters.kube.login import Login
 from reconciler.adapters.kube.server import ApiServer
 from reconciler.adapters.kube.stream import ListOptions
@@ -39,11 +40,12 @@ class FollowedControlPlane:
         renewed: Callable[[], None],
         moved: Callable[[], None],
         measure: MeasureCall = unmeasured_call,
+        budget: InputBudget | None = None,
     ) -> None:
         self.target = target
         self.own_login = own_login
         self._pace = pace
-        self._server = ApiServer(own_login, pace, moved, measure=measure, target=target.title)
+        self._server = ApiServer(own_login, pace, moved, measure=measure, target=target.title, budget=budget)
         self._report_objects: ReportObjects | None = None
         self._cluster_logins: ClusterLogins | None = None
         self._reports: FollowedObjects | None = None

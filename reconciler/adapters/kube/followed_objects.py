@@ -9,7 +9,7 @@ from functools import partial
 from threading import Lock
 
 from reconciler.adapters.kube.server import ApiServer
-from reconciler.adapters.kube.stream import ListOptions, Stream, describe_muted
+from reconciler.adapters.kube.stream import ListOptions, Stream, check_number, describe_muted
 from reconciler.adapters.kube.tasks import cancel
 from reconciler.adapters.kube.timing import WatchTiming
 from reconciler.adapters.kube.unreadable_objects import UnreadableObjects
@@ -83,12 +83,14 @@ class FollowedObjects:
             if stream.refusal or stream.failures > 1 or (stream.failures and not stream.listed)
         ]
         silent = describe_muted(self._streams, self._pace)
-        return (*reasons, *((silent,) if silent else ()))
+        left_out = (stream.left_out for stream in self._streams)
+        return (*reasons, *filter(None, (silent, *left_out)))
 
     def page(self, resource: Watched, items: list[Json], seen: set[str]) -> None:
         """Apply a page of a list."""
         with self.lock:
             effects = []
+            check_number(resource, len(self._parts[resource].keys()), len(items))
             for raw in items:
                 seen.add(key_of(raw))
                 effects.append(self.unreadable.apply(resource, raw, [partial(self._parts[resource].apply, raw)]))
@@ -118,6 +120,7 @@ class FollowedObjects:
                 effect = part.remove(key_of(raw))
                 self.unreadable.forget(resource, key_of(raw))
             else:
+                check_number(resource, len(part.keys()), 1)
                 effect = self.unreadable.apply(resource, raw, [partial(part.apply, raw)])
         self._note(effect)
 

@@ -14,11 +14,15 @@ from kubernetes.aio.config.kube_config import ConfigNode, FileOrData, KubeConfig
 from reconciler.adapters import operating_system
 from reconciler.core.engines.logins import Plugin
 from reconciler.errors import Transient
+from reconciler.model.bounds import CLUSTER_DEPTH, CLUSTER_EVENT_VALUES, CLUSTER_LOGIN_SIZE, JsonBounds
 from reconciler.model.workload import Json
+from reconciler.text.json_input import parse_json
 
 PATIENCE = 30
 """Seconds that a plugin may take."""
 _OURS = "OVERSPILL_"
+_CHUNK = 64 << 10
+_OUTPUT = JsonBounds(size=CLUSTER_LOGIN_SIZE, values=CLUSTER_EVENT_VALUES, depth=CLUSTER_DEPTH)
 
 
 async def credentials(plugin: Plugin) -> dict[str, Json]:
@@ -29,7 +33,7 @@ async def credentials(plugin: Plugin) -> dict[str, Json]:
     """
     try:
         async with asyncio.timeout(PATIENCE):  # wait_for of Python 3.11 can swallow a cancellation
-            return _status(plugin, json.loads(await _output(plugin)))
+            return _status(plugin, parse_json(await _output(plugin), _OUTPUT))
     except TimeoutError as error:
         raise Transient(f"cannot be logged in to: {plugin.command!r} gave no answer in {PATIENCE} s") from error
     except OSError as error:
@@ -64,12 +68,24 @@ async def _output(plugin: Plugin) -> bytes:
         )
     )
     try:
-        output, _ = await (await asyncio.shield(starting)).communicate()
+        process = await asyncio.shield(starting)
+        output = await _read(process.stdout)
+        await process.wait()
     finally:
         await _end(starting)
     if starting.result().returncode:
         raise ValueError
     return output
+
+
+async def _read(stream: asyncio.StreamReader | None) -> bytes:
+    """Read all output of a program. Raises ValueError beyond the bound."""
+    output = bytearray()
+    while stream is not None and (chunk := await stream.read(_CHUNK)):
+        output += chunk
+        if len(output) > CLUSTER_LOGIN_SIZE.most:
+            raise ValueError(f"over {CLUSTER_LOGIN_SIZE}")
+    return bytes(output)
 
 
 async def _end(starting: asyncio.Task[asyncio.subprocess.Process]) -> None:

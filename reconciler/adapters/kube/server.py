@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
@@ -17,7 +16,8 @@ from urllib.parse import urljoin, urlsplit
 import aiohttp
 from kubernetes.aio.client import ApiClient
 
-from reconciler.adapters.kube.answers import Moved, Silent, Unauthorized, body, check
+from reconciler.adapters.kube.answers import EVENT, PAGE, Moved, Silent, Unauthorized, body, check, event_lines, parsed
+from reconciler.adapters.kube.input_budget import InputBudget
 from reconciler.adapters.kube.login import Login, error_line
 from reconciler.adapters.kube.timing import WatchTiming
 from reconciler.core.readiness.question import ApiQuestion
@@ -25,9 +25,8 @@ from reconciler.errors import Transient
 from reconciler.model.outward_call import OutwardCall, Peer
 from reconciler.model.workload import Json
 from reconciler.ports import MeasureCall, unmeasured_call
+from reconciler.text.json_input import UnreadableJson, parse_json
 
-_LONGEST_EVENT = 16 << 20
-"""Most bytes of an event; objects in etcd are smaller than a tenth of that."""
 _JSON = "application/json"
 _METADATA = f"{_JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 """What is accepted of an object whose values are nobody's business, as a Secret's."""
@@ -75,7 +74,8 @@ class ApiServer:
     changed, since it may have to run a plugin. All methods raise Transient, a subclass of it, or Expired, and nothing
     else on purpose.
 
-    `measure` measures each request until its answer begins; `target` is what it calls the server.
+    `measure` measures each request until its answer begins; `target` is what it calls the server. `budget` is shared
+    with the other servers of an event loop.
 
     The server stays the same. When the login leads to another server, `moved` is called once, and no request is sent
     any more.
@@ -89,8 +89,11 @@ class ApiServer:
         *,
         measure: MeasureCall = unmeasured_call,
         target: str = "",
+        budget: InputBudget | None = None,
     ) -> None:
         self._measure, self._target = measure, target
+        self._budget = budget or InputBudget()
+        self.work = self._budget.work_credit()
         self._login = login
         self._pace = pace
         self._moved = moved
@@ -108,21 +111,21 @@ class ApiServer:
         timeout = aiohttp.ClientTimeout(total=within, connect=self._pace.connect)
         call = _Call(accept=_METADATA_LIST) if metadata_only else _READ
         async with self._answer(path, query, timeout, call) as response:
-            return json.loads(await body(response))
+            return await self._document(response)
 
     async def ask(self, question: ApiQuestion, *, within: float) -> tuple[Json, datetime | None]:
         """Get the answer to one question, and the time at which the server gave it, by its own clock."""
         timeout = aiohttp.ClientTimeout(total=within, connect=self._pace.connect)
         call = _Call(accept=_METADATA) if question.metadata_only else _READ
         if question.body:
-            call = _Call(method="POST", body=json.loads(question.body))
+            call = _Call(method="POST", body=parse_json(question.body.encode(), PAGE))
         async with self._answer(question.path, dict(question.query), timeout, call) as response:
             date = response.headers.get("Date", "")
             try:
                 moment = parsedate_to_datetime(date) if date else None
             except ValueError:
                 moment = None
-            return json.loads(await body(response)), moment if moment is None or moment.tzinfo else None
+            return await self._document(response), moment if moment is None or moment.tzinfo else None
 
     async def apply(
         self, path: str, manifest: Json, *, manager: str, force: bool, dry_run: bool, within: float
@@ -135,13 +138,13 @@ class ApiServer:
         query = {"fieldManager": manager, "force": str(force).lower(), **({"dryRun": "All"} if dry_run else {})}
         call = _Call(method="PATCH", body=manifest, content="application/apply-patch+yaml")
         async with self._answer(path, query, timeout, call) as response:
-            return json.loads(await body(response))
+            return await self._document(response)
 
     async def post(self, path: str, document: Json, *, within: float) -> Json:
         """Post a document, and return the answer."""
         timeout = aiohttp.ClientTimeout(total=within, connect=self._pace.connect)
         async with self._answer(path, {}, timeout, _Call(method="POST", body=document)) as response:
-            return json.loads(await body(response))
+            return await self._document(response)
 
     async def watch(self, path: str, query: Mapping[str, object]) -> AsyncGenerator[Json, None]:
         """Open a watch and yield its events, after a first None once it is open.
@@ -150,16 +153,20 @@ class ApiServer:
         time.
         """
         timeout = aiohttp.ClientTimeout(total=None, connect=self._pace.connect, sock_read=self._pace.silence)
-        rest = b""
         async with self._answer(path, query, timeout) as response:
             yield None
-            async for chunk in _raise_silent(response.content.iter_any()):
-                *lines, rest = (rest + chunk).split(b"\n")
-                for line in lines:
-                    if line.strip():
-                        yield json.loads(line)
-                if len(rest) > _LONGEST_EVENT:
-                    raise Transient("sent an event of over 16 MiB")
+            with self._budget.answer() as answer:
+                async for chunk in _raise_silent(response.content.iter_any()):
+                    for line in event_lines(self._budget, answer, chunk):
+                        with self.work.working():
+                            event = parsed(line, EVENT)
+                        yield event
+                    await self.work.wait()
+
+    async def _document(self, response: aiohttp.ClientResponse) -> Json:
+        content = await body(response, self._budget)
+        with self.work.working():
+            return parsed(content, PAGE)
 
     def trouble(self) -> str:
         """Say why the login cannot work, where that is known without trying."""
@@ -207,7 +214,7 @@ class ApiServer:
         try:
             async with await self._request(session, path, query, times, call) as response:
                 try:
-                    await check(response)
+                    await check(response, self._budget)
                     yield response
                 finally:
                     _hang_up(response)
@@ -222,10 +229,10 @@ class ApiServer:
             raise Transient("did not answer in time") from error
         except (aiohttp.ClientError, OSError) as error:
             raise Transient(f"cannot be reached: {error_line(error)}") from error
-        except ValueError as error:  # JSON that was cut off
-            raise Transient("sent what is not JSON") from error
-        except RecursionError as error:
-            raise Transient("sent JSON that is nested too deeply") from error
+        except UnreadableJson as error:
+            raise Transient(f"sent what {error}") from error
+        except ValueError as error:
+            raise Transient("sent what is no answer of an API server") from error
         finally:
             session.requests -= 1
             if session is not self._session and not session.requests:

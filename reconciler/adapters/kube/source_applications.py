@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping
 
 from reconciler.adapters.kube.followed_objects import FollowedObjects
+from reconciler.adapters.kube.input_budget import InputBudget
 from reconciler.adapters.kube.login import Login
 from reconciler.adapters.kube.server import ApiServer
 from reconciler.adapters.kube.stream import ListOptions
@@ -39,12 +40,13 @@ class FollowedApplications:
         changed: Callable[[ChangeEffect], None],
         moved: Callable[[], None],
         measure: MeasureCall = unmeasured_call,
+        budget: InputBudget | None = None,
     ) -> None:
         self.target = target
         self._clock = clock
         self._pace = pace
         self._changed = changed
-        self._server = ApiServer(login, pace, moved, measure=measure, target=TITLE)
+        self._server = ApiServer(login, pace, moved, measure=measure, target=TITLE, budget=budget)
         self._followed: Mapping[str, tuple[SourceApplication, FollowedObjects]] = {}
         self._follow(target.names)
         self._beat = asyncio.create_task(send_heartbeats(self._server, pace, self._heard))

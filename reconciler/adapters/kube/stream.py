@@ -8,21 +8,26 @@ from __future__ import annotations
 import asyncio
 import math
 import random
+import re
 import time
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Protocol
 
 import structlog
 
-from reconciler.adapters.kube.answers import Expired, Forbidden, NotServed, Silent, TooLong
+from reconciler.adapters.kube.answers import Expired, Forbidden, NotServed, Silent, TooLong, reason_text
 from reconciler.adapters.kube.server import ApiServer
 from reconciler.adapters.kube.timing import WatchTiming
 from reconciler.core.observe.kubernetes.resources import CompanionResource, CustomResource, Watched, rights
+from reconciler.core.workloads.object_identity import why_unidentified
 from reconciler.core.workloads.watch import Effect, key_of
 from reconciler.errors import Transient
+from reconciler.model.bounds import CLUSTER_OBJECTS
 from reconciler.model.workload import Json
+from reconciler.text.wording import count
 
 
 class Sink(Protocol):
@@ -56,8 +61,11 @@ async def served_at(server: ApiServer, resource: Watched, within: float) -> tupl
     such group.
     """
     group = await server.get(f"/apis/{resource.group}", {}, within=within)
-    entries = [group.get("preferredVersion") or {}, *(group.get("versions") or ())]
-    versions = tuple(dict.fromkeys(str(entry["version"]) for entry in entries if entry.get("version")))
+    group = group if isinstance(group, dict) else {}
+    listed = group.get("versions")
+    entries = [group.get("preferredVersion"), *(listed if isinstance(listed, list) else ())][:_VERSIONS]
+    named = (entry.get("version") for entry in entries if isinstance(entry, dict))
+    versions = tuple(dict.fromkeys(name for name in named if isinstance(name, str) and _VERSION.fullmatch(name)))
     if not versions:
         raise NotServed(f"/apis/{resource.group} names no version")
     return CustomResource(resource.group, versions, resource.plural, resource.kind).paths()
@@ -65,6 +73,11 @@ async def served_at(server: ApiServer, resource: Watched, within: float) -> tupl
 
 log = structlog.get_logger()
 _GONE = 410
+_VERSIONS = 20
+"""Versions of a group that are tried."""
+_VERSION = re.compile(r"[a-z][-a-z0-9]{0,62}")
+_LONGEST_TOKEN = 8 << 10
+"""Characters of a resourceVersion, or of the token of a next page, which goes into an address."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +95,26 @@ class ListOptions:
 
 
 _ALL = ListOptions()
+_EVENTS = frozenset({"ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"})
+_REASONS = 8
+"""Reasons that are kept of objects that are left out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ListMetadata:
+    """The metadata of a page, or of a bookmark: other types than text count as nothing."""
+
+    version: str
+    continues: str
+
+    @classmethod
+    def of(cls, metadata: Mapping[str, Json]) -> _ListMetadata:
+        """Read the metadata."""
+        version, continues = metadata.get("resourceVersion"), metadata.get("continue")
+        if len(str(continues or "")) > _LONGEST_TOKEN or not isinstance(continues, str | None):
+            raise Transient("sent a page whose token of the next one is none")
+        short = isinstance(version, str) and len(version) <= _LONGEST_TOKEN
+        return cls(version=str(version) if short else "", continues=continues or "")
 
 
 class Stream:
@@ -130,6 +163,7 @@ class Stream:
         """Whether a list has shown that the watch keeps changes back."""
         self.api_version = ""
         """The version of the API group that is listed."""
+        self._left_out: Counter[str] = Counter()
         self.resource = resource
         self.listed = False
         self.failures = 0
@@ -260,7 +294,8 @@ class Stream:
         self._stood = self._proven = False
         if self._absences:
             await self._try_anew(path)
-        began, contents = time.monotonic(), 0
+        began, contents, pages = time.monotonic(), 0, 0
+        self._left_out.clear()
         self.api_version = "/".join(path.partition("/namespaces/")[0].split("/")[2:]).removesuffix(
             f"/{self.resource.plural}"
         )
@@ -268,26 +303,58 @@ class Stream:
         query = {"limit": self._limit, **self._selected}
         while True:
             page = await self._server.get(path, query, within=self._pace.answer)
-            metadata = page.get("metadata") or {}
-            items = page.get("items") or []
-            self._sink.page(self.resource, items, seen)
-            for raw in items:
-                contents ^= hash((key_of(raw), raw["metadata"].get("resourceVersion")))
+            pages += 1
+            check_number(self.resource, max(len(seen), pages), 0)
+            with self._server.work.working():
+                metadata, items = self._contents_of(page)
+                self._sink.page(self.resource, items, seen)
+                for raw in items:
+                    contents ^= hash((key_of(raw), raw["metadata"].get("resourceVersion")))
             self._note_answer()
-            if not metadata.get("continue"):
+            await self._server.work.wait()
+            if not metadata.continues:
                 break
-            query["continue"] = metadata["continue"]
-        self._path, self._version = path, metadata.get("resourceVersion") or ""
+            query["continue"] = metadata.continues
+        self._path, self._version = path, metadata.version
         self.listed, self._absences, self.refusal = True, 0, ""
         self.mute |= self._doubted and self._contents not in (None, contents)
         self._listed_at, self._contents, self._doubted = began, contents, False
         self._sink.listed(self.resource, seen)
 
+    def _contents_of(self, page: Json) -> tuple[_ListMetadata, list[Json]]:
+        """Return the metadata of a page, and those of its objects that can be told from others."""
+        metadata = page.get("metadata") if isinstance(page, dict) else None
+        items = page.get("items") if isinstance(page, dict) else None
+        if not isinstance(metadata, dict) or not isinstance(items, list | None):
+            raise Transient(f"sent what is no list of {self.resource.full_name}")
+        whole = [raw for raw in items or () if not self._leave_out(raw)]
+        return _ListMetadata.of(metadata), whole
+
+    def _leave_out(self, raw: Json) -> bool:
+        """Return whether an object has to be left out, and note why."""
+        why = why_unidentified(raw)
+        if why:
+            self._left_out[why] += 1
+            while len(self._left_out) > _REASONS:
+                self._left_out.popitem()
+        return bool(why)
+
+    @property
+    def left_out(self) -> str:
+        """The objects of the last list, and of events since, that cannot be told from others; empty without any."""
+        if not self._left_out:
+            return ""
+        why, _ = self._left_out.most_common(1)[0]
+        number = self._left_out.total()
+        return (
+            f"{count(number, 'object')} of {self.resource.full_name} {'is' if number == 1 else 'are'} left out: {why}"
+        )
+
     async def _try_anew(self, path: str) -> None:
         """Check that an absent resource can be listed and watched by now, before a page of it is applied."""
         page = await self._server.get(path, {**self._selected, "limit": 1}, within=self._pace.answer)
-        version = (page.get("metadata") or {}).get("resourceVersion") or ""
-        async with aclosing(self._events(path, version)) as events:
+        metadata, _ = self._contents_of(page)
+        async with aclosing(self._events(path, metadata.version)) as events:
             await anext(events)
 
     async def _watch(self) -> None:
@@ -337,16 +404,28 @@ class Stream:
 
     def _take(self, event: Json) -> None:
         """Apply one event of a watch, then advance the resourceVersion, so that no event is skipped after an error."""
-        type_, raw = event.get("type"), event.get("object") or {}
+        raw = event.get("object") if isinstance(event, dict) else None
+        if not isinstance(raw, dict):
+            self._version = ""
+            raise Transient(f"sent what is no event of {self.resource.full_name}")
+        type_ = event["type"] if event.get("type") in _EVENTS else ""
         if type_ == "ERROR":
             if raw.get("code") == _GONE:
                 raise Expired
             self._version = ""
-            raise Transient(f"ended the watch: {raw.get('message') or 'no reason given'}")
-        if type_ != "BOOKMARK":
-            self._sink.event(self.resource, type_, raw)
+            raise Transient(f"ended the watch: {reason_text(raw.get('message')) or 'no reason given'}")
+        if type_ not in {"", "BOOKMARK"} and not self._leave_out(raw):
+            with self._server.work.working():
+                self._sink.event(self.resource, type_, raw)
             self._contents = None
-        self._version = (raw.get("metadata") or {}).get("resourceVersion") or self._version
+        metadata = raw.get("metadata")
+        self._version = _ListMetadata.of(metadata).version or self._version if isinstance(metadata, dict) else ""
+
+
+def check_number(resource: Watched, number: int, more: int) -> None:
+    """Check that the objects of a resource, with some more, are not too many. Raises Transient."""
+    if number + more > CLUSTER_OBJECTS.most:
+        raise Transient(f"has over {CLUSTER_OBJECTS} of {resource.full_name}")
 
 
 def describe_muted(streams: Iterable[Stream], pace: WatchTiming) -> str:

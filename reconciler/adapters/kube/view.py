@@ -17,6 +17,7 @@ import structlog
 
 from reconciler.adapters.kube.cluster import FollowedCluster
 from reconciler.adapters.kube.control_plane import FollowedControlPlane
+from reconciler.adapters.kube.input_budget import InputBudget
 from reconciler.adapters.kube.login import ArgoSecretLogin, KubeconfigLogin, Login
 from reconciler.adapters.kube.server import ApiServer
 from reconciler.adapters.kube.source_applications import FollowedApplications
@@ -86,6 +87,7 @@ class KubeObservations:
         self._reports: Mapping[str, EngineReport] = {}
         self._background: set[asyncio.Task[None]] = set()
         self._settling = asyncio.Lock()
+        self._budget = InputBudget()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: Thread | None = None
         self._wake_due = 0.0
@@ -237,7 +239,8 @@ class KubeObservations:
             if self._clusters.get(target.name) is followed:
                 self._begin_anew(target.name)
 
-        server = ApiServer(self._login(target), self._pace, moved, measure=self._measure, target=str(target.name))
+        login, title = self._login(target), str(target.name)
+        server = ApiServer(login, self._pace, moved, measure=self._measure, target=title, budget=self._budget)
         followed = FollowedCluster(target, server, clock=self._clock, pace=self._pace, changed=self._schedule_wake)
         return followed
 
@@ -259,6 +262,7 @@ class KubeObservations:
             renewed=lambda: self._renew(target.engine),
             moved=moved,
             measure=self._measure,
+            budget=self._budget,
         )
         return followed
 
@@ -276,6 +280,7 @@ class KubeObservations:
             changed=self._schedule_wake,
             moved=moved,
             measure=self._measure,
+            budget=self._budget,
         )
         return followed
 

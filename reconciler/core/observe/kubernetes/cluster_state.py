@@ -191,6 +191,10 @@ class ClusterState:
             self._follow_specs()
         return ChangeEffect.NOTHING
 
+    def number(self, resource: Watched) -> int:
+        """Return the most objects of a resource that any part keeps."""
+        return max((len(part.keys()) for part in self._parts_of(resource)), default=0)
+
     def remove(self, resource: Watched, key: str) -> ChangeEffect:
         """Apply the deletion of an object."""
         effects = [part.remove(key) for part in self._parts_of(resource)]
