@@ -31,6 +31,7 @@ class Settings:
     """The settings of a process. Flags of the command line replace fields; None and "" stand for unset variables."""
 
     repo: str = field(default="", repr=False)  # it may carry a password
+    repo_is_origin: bool = False  # no setting named it: no login of the settings is for it
     source_branch: str = "main"
     output_branch: str = "placements"
     observations: Path | None = None
@@ -73,6 +74,9 @@ class Settings:
     """Read anew for each call of git."""
     ssh_key: Path | None = None
     known_hosts: Path | None = None
+    source_logins_file: Path | None = None
+    """Read anew for each call of git."""
+    source_ssh_key: Path | None = None
     committer_name: str = "Overspill"
     committer_email: str = "overspill@overspill.dev"
     traces: str = ""  # the address of a collector
@@ -132,6 +136,8 @@ def from_environment(env: Mapping[str, str]) -> Settings:
         git_password_file=reader.path("GIT_PASSWORD_FILE"),
         ssh_key=reader.path("SSH_KEY"),
         known_hosts=reader.path("KNOWN_HOSTS"),
+        source_logins_file=reader.path("SOURCE_LOGINS_FILE"),
+        source_ssh_key=reader.path("SOURCE_SSH_KEY"),
         committer_name=reader.text("COMMITTER_NAME", "Overspill"),
         committer_email=reader.email("COMMITTER_EMAIL", "overspill@overspill.dev"),
         record=reader.path("RECORD"),

@@ -8,7 +8,6 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import structlog
 
@@ -48,8 +47,9 @@ log = structlog.get_logger("overspill")
 
 
 def credentials(settings: Settings) -> Credentials:
-    """Return the login to the git server."""
+    """Return the login to the fleet repository, which is offered to the address that the settings name alone."""
     given = Credentials(
+        address="" if settings.repo_is_origin else settings.repo,
         password="" if settings.git_password_file else settings.git_password,
         password_file=settings.git_password_file,
         ssh_key=settings.ssh_key,
@@ -136,13 +136,15 @@ def checked_kubeconfig(settings: Settings) -> Path | None:
 def other_repositories(
     settings: Settings, patience: timedelta, wake: Wake | None = None
 ) -> Iterator[SourceRepositories]:
-    """Read other repositories that templates are made from; only those on the same host get the fleet's login."""
-    host = urlsplit(settings.repo).netloc.rpartition("@")[2] if settings.repo else ""
+    """Read other repositories that templates are made from, with the logins for these alone."""
+    login = Credentials(
+        of_sources=True,
+        ssh_key=settings.source_ssh_key,
+        known_hosts=settings.known_hosts,
+        logins_file=settings.source_logins_file,
+    )
 
     def opened(url: str, revision: str) -> GitRepository:
-        login = credentials(settings)
-        if not host or urlsplit(url).netloc.rpartition("@")[2] != host:
-            login = replace(login, password="", password_file=None)
         return GitRepository(url, cache=settings.cache_dir / "sources", source_branch=revision, credentials=login)
 
     every = settings.poll_interval

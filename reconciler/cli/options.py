@@ -370,7 +370,7 @@ def _settings(flags: dict[str, str]) -> Settings:
     origin = checkout.origin()
     if not origin:
         raise click.UsageError(_describe_missing_repository())
-    settings = replace(settings, repo=origin)
+    settings = replace(settings, repo=origin, repo_is_origin=True)
     _note_origin(settings)
     return settings
 
@@ -412,7 +412,7 @@ def _perhaps_settings(flags: dict[str, str]) -> Settings:
     from reconciler.adapters.git import checkout
 
     settings = _environment_settings(flags)
-    return settings if settings.repo else replace(settings, repo=checkout.origin())
+    return settings if settings.repo else replace(settings, repo=checkout.origin(), repo_is_origin=True)
 
 
 def _observing_settings(flags: dict[str, str]) -> Settings:

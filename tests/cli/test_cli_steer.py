@@ -14,6 +14,7 @@ from reconciler.model.placement import Restraint, RestraintKind
 from tests.builders.passes import SOURCE_FILES
 from tests.builders.remote import Remote
 from tests.cli.conftest import ANN, See, Terminal, push_first, shown_then_done
+from tests.fakes.loopback import LoopbackHandler, LoopbackServer
 
 
 def working_plan(remote: Remote) -> list[str]:
@@ -353,6 +354,32 @@ def test_origin_of_the_checkout_is_the_repository(
     assert [overspill(*words).stderr.count(note) for words in noted] == [1, 1, 1]
     silent = ("plan", "-o", "json"), ("once", "-o", "name"), ("status", "--repo", str(fleet.path))
     assert not [words for words in silent if note in overspill(*words).stderr]
+
+
+def test_origin_of_a_checkout_gets_no_login_of_the_environment(
+    overspill: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logins: list[str] = []
+
+    class Host(LoopbackHandler):
+        def do_GET(self) -> None:
+            logins.append(self.headers.get("Authorization", ""))
+            self.reply(401, headers={"WWW-Authenticate": 'Basic realm="x"'})
+
+    del overspill.env["OVERSPILL_REPO"]
+    (tmp_path / "checkout").mkdir()
+    monkeypatch.chdir(tmp_path / "checkout")
+    checkout = Remote(tmp_path / "checkout" / ".git")
+    checkout.git("config", "core.bare", "false")
+    with LoopbackServer(Host) as host:
+        checkout.git("config", "remote.origin.url", f"{host.url}/fleet.git")
+        overspill.env["OVERSPILL_GIT_PASSWORD"] = "swordfish-42"
+        for command in ("status", "plan", "once", "doctor"):
+            said = " ".join((overspill(command).stderr + overspill(command).stdout).split())
+            assert "name the repository with --repo or OVERSPILL_REPO" in said, command
+        assert set(logins) == {""}
+        assert "the token may be wrong, or expired" in overspill("status", "--repo", f"{host.url}/fleet.git").stderr
+        assert set(logins) > {""}
 
 
 def test_steering_as_json_tells_commits_and_where_they_went(

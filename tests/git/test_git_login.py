@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -260,3 +261,71 @@ def test_progress_is_left_out_of_what_went_wrong():
         "remote: Counting objects: 50%\rremote: Counting objects: 100%, done.\nremote: no quota left\nfatal: ended\n"
     )
     assert str(failure("fetching", stderr, REMOTE)) == "fetching: remote: no quota left; fatal: ended"
+
+
+def test_login_is_offered_to_the_address_that_it_is_for_alone(host, tmp_path):
+    server = host(404)
+    url = f"http://{server.address}/fleet.git"
+    for address in ("", f"http://{server.address}/other.git", "http://127.0.0.1:1/fleet.git", "https://h/fleet.git"):
+        said = _fetch(url, tmp_path, Credentials(password=PASSWORD, address=address))
+        assert server.logins == [], address
+        assert "(try: name the repository with --repo or OVERSPILL_REPO" in said
+    for address in (url, f"http://{server.address.upper()}/fleet", f"http://bot@{server.address}/fleet.git/"):
+        server.logins.clear()
+        _fetch(url, tmp_path, Credentials(password=PASSWORD, address=address))
+        assert server.logins, address
+
+
+@pytest.mark.parametrize(
+    ("address", "url", "same"),
+    [
+        ("git@h.example.com:acme/fleet.git", "ssh://git@h.example.com:22/acme/fleet", True),
+        ("git@h.example.com:acme/fleet.git", "git@h.example.com:acme/apps.git", False),
+        ("git@h.example.com:acme/fleet.git", "git@other.example.com:acme/fleet.git", False),
+        ("https://h.example.com/acme/fleet.git", "git@h.example.com:acme/fleet.git", False),
+    ],
+)
+def test_ssh_key_is_offered_to_the_address_that_it_is_for_alone(tmp_path, address, url, same):
+    remote = check_address(url, Credentials(ssh_key=tmp_path / "key", address=address))
+    assert ("-i" in remote.environment()["GIT_SSH_COMMAND"].split()) is same
+    assert remote.credentials.withheld is not same
+
+
+def test_redirect_to_another_path_of_the_host_gets_no_password(host, tmp_path):
+    server = host(404)
+    redirecting = host(302, location=f"http://{server.address}/elsewhere")
+    _fetch(f"http://{redirecting.address}/fleet.git", tmp_path, Credentials(password=PASSWORD))
+    assert server.logins == []
+
+
+def test_proxy_of_plain_http_gets_no_password(host, tmp_path, monkeypatch):
+    server, proxy = host(404), host(404)
+    monkeypatch.setenv("http_proxy", f"http://{proxy.address}")
+    monkeypatch.delenv("no_proxy", raising=False)
+    _fetch(f"http://{server.address}/fleet.git", tmp_path, Credentials(password=PASSWORD))
+    assert proxy.logins == []
+    assert server.logins
+
+
+def test_login_of_a_source_is_for_its_exact_address_and_stays_in_its_file(host, tmp_path):
+    server, file = host(401), tmp_path / "logins"
+    file.write_text(f"http://bot:{PASSWORD}@{server.address}/apps.git\n")
+    sources = Credentials(of_sources=True, logins_file=file)
+    said = _fetch(f"http://{server.address}/other.git", tmp_path, sources)
+    assert server.logins == []
+    assert "OVERSPILL_SOURCE_LOGINS_FILE" in said
+    _fetch(f"http://{server.address}/apps.git", tmp_path, sources)
+    assert set(server.logins) == {f"bot:{PASSWORD}"}
+    assert PASSWORD in file.read_text(), "a refused login was erased"
+
+
+def test_settings_of_ours_do_not_reach_git(monkeypatch, tmp_path):
+    remote = tmp_path / "remote.git"
+    subprocess.run(["git", "init", "-q", "--bare", str(remote)], check=True)
+    monkeypatch.setenv("OVERSPILL_GIT_PASSWORD", PASSWORD)
+    monkeypatch.setenv("OVERSPILL_API_TOKENS", PASSWORD)
+    with GitRepository(str(remote), cache=tmp_path / "cache") as repository:
+        runner = repository._branches.runner
+        seen = runner.run(["-c", "alias.seen=!env", "seen"]).stdout.decode()
+    assert "PATH=" in seen
+    assert PASSWORD not in seen

@@ -127,8 +127,10 @@ def test_a_repository_that_no_template_names_any_more_is_closed(
     assert closed.get(timeout=PATIENCE.total_seconds())
 
 
-@pytest.mark.parametrize("same_host", [True, False])
-def test_only_a_repository_on_the_fleets_host_gets_its_login(tmp_path: Path, same_host: bool) -> None:
+@pytest.mark.parametrize("listed", [True, False])
+def test_source_gets_the_login_that_its_address_is_listed_with_and_never_the_fleets(
+    tmp_path: Path, listed: bool
+) -> None:
     logins: list[str] = []
 
     class Asking(LoopbackHandler):
@@ -137,15 +139,21 @@ def test_only_a_repository_on_the_fleets_host_gets_its_login(tmp_path: Path, sam
                 logins.append(base64.b64decode(login.removeprefix("Basic ")).decode())
             self.reply(401, headers={"WWW-Authenticate": 'Basic realm="git"'})
 
-    with LoopbackServer(Asking) as fleet, LoopbackServer(Asking) as other:
+    with LoopbackServer(Asking) as host:
+        url = f"{host.url}/apps.git"
+        file = tmp_path / "logins"
+        file.write_text(f"{(url if listed else f'{url}/other').replace('://', '://bot:of-bot@')}\n")
         settings = Settings(
-            repo=f"{fleet.url}/fleet.git", git_username="ada", git_password="of ada", cache_dir=tmp_path / "cache"
+            repo=f"{host.url}/fleet.git",
+            git_username="ada",
+            git_password="of ada",
+            source_logins_file=file,
+            cache_dir=tmp_path / "cache",
         )
-        url = f"{(fleet if same_host else other).url}/apps.git"
         with other_repositories(settings, PATIENCE) as view:
             view.follow(desired(url))
             assert isinstance(view.observe().sources[replace(READ, url=url)], UnreadSource)
-    assert {*logins} == ({"ada:of ada"} if same_host else set())
+    assert {*logins} == ({"bot:of-bot"} if listed else set())
 
 
 def test_a_commit_is_read_whatever_branch_it_is_on_and_only_once(apps: Path, tmp_path: Path) -> None:

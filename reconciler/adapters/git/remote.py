@@ -23,15 +23,25 @@ class Credentials:
 
     For https: a user name and a password or token; GitHub, GitLab and Gitea take any name beside a token. For ssh: a
     key and known hosts; ssh uses its defaults without them. The password reaches git's credential helper by the
-    environment, for this remote's host alone, so that a redirect to another host gets nothing.
+    environment, for the exact address of this remote, so that a redirect to another one gets nothing.
     """
 
+    address: str | None = field(default=None, repr=False)
+    """The repository that they are for; `check_address` withholds them from any other. Empty for none, None for the one
+    that they are given with."""
     username: str = "x-access-token"
     password: str = field(default="", repr=False)
     password_file: Path | None = None
     """A file used instead of `password`. It is read anew for each call, so that a short-lived token can be replaced."""
     ssh_key: Path | None = None
     known_hosts: Path | None = None
+    """No credential: it counts for every host."""
+    logins_file: Path | None = None
+    """Logins for https by exact address, as `git credential-store` has them; read anew for each call."""
+    of_sources: bool = False
+    """Whether they are for the repositories that templates are made from, which settings of their own are for."""
+    withheld: bool = False
+    """Whether `check_address` has taken a login out, which is for another repository."""
 
     @property
     def has_password(self) -> bool:
@@ -47,6 +57,30 @@ class Credentials:
         except (OSError, UnicodeDecodeError):
             return ""
 
+    @property
+    def remedy(self) -> str:
+        """The settings that mend a login."""
+        if self.withheld:
+            return (
+                "name the repository with --repo or OVERSPILL_REPO: OVERSPILL_GIT_PASSWORD and OVERSPILL_SSH_KEY are"
+                " for that one alone, and are not sent to the origin of a checkout"
+            )
+        if self.of_sources:
+            return (
+                "add https://USER:TOKEN@HOST/PATH of this very address to the file of OVERSPILL_SOURCE_LOGINS_FILE, or"
+                " set OVERSPILL_SOURCE_SSH_KEY for ssh; the login of the fleet repository is for that one alone"
+            )
+        return (
+            "set OVERSPILL_GIT_PASSWORD_FILE, and OVERSPILL_GIT_USERNAME beside it; the token may be wrong, or expired"
+        )
+
+    def offered_to(self, url: str) -> Credentials:
+        """Return what may be offered to an address: nothing secret where they are for another repository."""
+        if self.address is None or (self.address and _same_repository(self.address, url)):
+            return self
+        secret = self.has_password or self.ssh_key is not None
+        return replace(self, password="", password_file=None, ssh_key=None, withheld=secret)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remote:
@@ -58,10 +92,17 @@ class Remote:
 
     def settings(self) -> Mapping[str, str]:
         """Return the git configuration of this remote and, for http, of its credential helper."""
-        settings = {f"remote.{NAME}.url": self.url}
-        if self.credentials.has_password and self.url.startswith(("https:", "http:")):
-            parts = urlsplit(self.url)
-            settings[f"credential.{parts.scheme}://{parts.netloc.rpartition('@')[2]}.helper"] = _HELPER
+        # A login follows no redirect but that of the first request, for which git asks the helper again by address; nor
+        # does it follow alternates of a plain web server, which need more than this.
+        settings = {f"remote.{NAME}.url": self.url, "http.followRedirects": "initial"}
+        if self.protocols == "http":
+            settings["http.proxy"] = ""  # for this machine alone: a proxy would read the login
+        if self.url.startswith(("https:", "http:")):
+            helper = _HELPER if self.credentials.has_password else _LOGINS if self.credentials.logins_file else ""
+            if helper:
+                address = urlunsplit(urlsplit(self.url)._replace(query="", fragment=""))
+                settings[f"credential.{address}.helper"] = helper
+                settings[f"credential.{address}.useHttpPath"] = "true"
         return settings
 
     @property
@@ -88,6 +129,8 @@ class Remote:
             variables["OVERSPILL_GIT_PASSWORD_FILE"] = str(self.credentials.password_file.absolute())
         elif self.credentials.password:
             variables["OVERSPILL_GIT_PASSWORD"] = self.credentials.password
+        elif self.credentials.logins_file is not None:
+            variables["OVERSPILL_SOURCE_LOGINS_FILE"] = str(self.credentials.logins_file.absolute())
         return variables
 
     def redact(self, text: str) -> str:
@@ -108,6 +151,8 @@ _HELPER = (
     "else password=$OVERSPILL_GIT_PASSWORD; fi; "
     'printf "username=%s\\npassword=%s\\n" "$OVERSPILL_GIT_USERNAME" "$password"; }; f'
 )
+# `git credential-store` removes a login that was refused from its file; here it may only read.
+_LOGINS = '!f() { test "$1" = get || return 0; git credential-store --file="$OVERSPILL_SOURCE_LOGINS_FILE" get; }; f'
 _SCP = re.compile(r"(?:[\w.+-]+@)?[A-Za-z0-9][\w.-]*:[^:].*")
 
 
@@ -118,7 +163,7 @@ def check_address(url: str, credentials: Credentials | None) -> Remote:
     InvalidInput for anything else: git runs a program for addresses such as ``ext::sh -c ...``, and reads one that
     starts with a dash as an option.
     """
-    given = credentials or Credentials()
+    given = (credentials or Credentials()).offered_to(url)
     shown = redacted(re.sub(r"(?<=://)[^/@\s]+@", "***@", without_query(url)))
     if not url or url.startswith("-") or not url.isprintable() or re.match(r"[\w+.-]+::", url):
         raise InvalidInput(
@@ -157,6 +202,29 @@ def _with_scheme(url: str, given: Credentials, shown: str) -> Remote:
     return Remote(url=urlunsplit(parts._replace(netloc=netloc)), protocols=parts.scheme, credentials=credentials)
 
 
+_PORTS = {"https": 443, "http": 80, "ssh": 22}
+
+
+def _same_repository(one: str, other: str) -> bool:
+    """Tell whether two addresses name one repository: by scheme, host, port and path."""
+    try:
+        return one == other or _place(one) == _place(other)
+    except ValueError:  # no address at all, which `check_address` refuses
+        return False
+
+
+def _place(url: str) -> tuple[str, str, int | None, str]:
+    """Return what tells a repository from others; raises ValueError for an invalid port or host."""
+    if "://" not in url:
+        if not _SCP.fullmatch(url) or Path(url).exists():
+            return "file", "", None, str(Path(url).resolve())
+        host, _, path = url.partition(":")
+        url = f"ssh://{host}/{path.removeprefix('/')}"
+    parts = urlsplit(url)
+    path = parts.path.rstrip("/").removesuffix(".git")
+    return parts.scheme, (parts.hostname or "").lower(), parts.port or _PORTS.get(parts.scheme), path
+
+
 def _is_loopback(host: str) -> bool:
     """Tell whether a host is this machine, for which plain http is safe."""
     try:
@@ -165,11 +233,11 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
+_LOGIN = re.compile(
+    r"Authentication failed|could not read (Username|Password)|[Ii]nvalid username|error: 40[13]|Permission denied"
+)
 _REFUSALS = (
-    (
-        r"Authentication failed|could not read (Username|Password)|[Ii]nvalid username|error: 401",
-        "set OVERSPILL_GIT_PASSWORD_FILE, and OVERSPILL_GIT_USERNAME beside it; the token may be wrong, or expired",
-    ),
+    (r"Authentication failed|could not read (Username|Password)|[Ii]nvalid username|error: 401", ""),
     (r"error: 403|[Aa]ccess denied|Permission denied|not allowed to push", "give this login access to the repository"),
     (r"Host key verification failed", "add the host's key to known_hosts"),
     (
@@ -209,7 +277,9 @@ def failure(doing: str, stderr: str, remote: Remote) -> OverspillError:
         )
     for pattern, hint in _REFUSALS:
         if re.search(pattern, stderr):
-            return InvalidInput(f"{doing}: {reason} (try: {hint})")
+            withheld = remote.credentials.withheld and _LOGIN.search(stderr)
+            remedy = remote.credentials.remedy if withheld or not hint else hint
+            return InvalidInput(f"{doing}: {reason} (try: {remedy})")
     return Transient(f"{doing}: {reason}")
 
 

@@ -105,7 +105,12 @@ class Runner:
         own = {**self._own(), **self.environment}
         # GitPython passes all of our environment on and can only add to it, so env(1) removes the inherited variables
         # that must not reach git. A git hook or alias sets such variables; a daemon has none.
-        inherited = [name for name in os.environ if name.startswith("GIT_") and name not in own and name not in _KEPT]
+        # Our own settings hold the logins of other services, and of the repository that this may not be.
+        inherited = [
+            name
+            for name in os.environ
+            if name.startswith(("GIT_", "OVERSPILL_")) and name not in own and name not in _KEPT
+        ]
         prefix = ["env", *(part for name in inherited for part in ("-u", name))] if inherited else []
         try:
             if prefix and shutil.which("env") is None:  # as on Windows
