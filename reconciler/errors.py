@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import StrEnum
 
 
@@ -107,8 +108,20 @@ class InvalidInput(OverspillError):  # noqa: N818 -- the design names it so
         self.problems = problems
 
 
+class HostKeyChanged(InvalidInput):
+    """The remote has not proved to be the host that is known: an alarm, beside the refusal."""
+
+
 class Transient(OverspillError):  # noqa: N818 -- the design names it so
-    """An outside system did not answer or is busy: the same call may work later."""
+    """An outside system did not answer or is busy: the same call may work later.
+
+    `pause` is the first wait of a rate limit, under which waits grow beyond those of an outage.
+    """
+
+    def __init__(self, message: str = "", *, pause: timedelta | None = None) -> None:
+        """Take the message, and the first wait if the system has asked for quiet."""
+        super().__init__(message)
+        self.pause = pause
 
 
 class Conflict(OverspillError):  # noqa: N818 -- the design names it so

@@ -20,7 +20,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import structlog
 
 from reconciler.backoff import backoff
-from reconciler.errors import Bug, Conflict, InvalidInput, OverspillError, Transient
+from reconciler.errors import Bug, Conflict, HostKeyChanged, InvalidInput, OverspillError, Transient
 from reconciler.ports import Clock
 
 START = "start"
@@ -104,6 +104,9 @@ class Alarm(Protocol):
         ...
 
 
+_LONGEST_QUIET = timedelta(minutes=10)
+"""The longest back-off under a rate limit."""
+
 _RESULTS = {Conflict: PassResult.CONFLICT, InvalidInput: PassResult.REFUSED}
 
 OutcomeT = TypeVar("OutcomeT", bound=PassOutcome)
@@ -132,6 +135,8 @@ class Vitals:
     """The longest `idle` of a loop that works."""
     trouble: str = ""
     """Why the last try failed; empty when it did not."""
+    alarm: bool = False
+    """Whether it failed since the remote may be another host than the one that is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,6 +190,7 @@ class Loop(Generic[OutcomeT]):
         self._poll = poll
         self._longest_backoff = longest_backoff
         self._failures = 0  # in a row, refused input aside
+        self._resting = timedelta()  # the last back-off
         # SimpleQueue.put may be interrupted by a signal handler that puts as well; a Condition or an Event may not.
         self._reasons: SimpleQueue[str] = SimpleQueue()
         self._pending: set[str] = set()
@@ -193,6 +199,7 @@ class Loop(Generic[OutcomeT]):
         self._poll_at = 0.0
         self._passes = self._bugs = self._tries = self._changed = 0
         self._trouble = ""
+        self._alarmed = False
         self._contained: frozenset[Bug] = frozenset()
         self._logged: dict[type[Exception], str] = {}
         self._ended = time.monotonic()
@@ -214,8 +221,9 @@ class Loop(Generic[OutcomeT]):
             passes=self._passes,
             bugs=self._bugs,
             idle=timedelta(seconds=time.monotonic() - self._ended),
-            stuck_after=_MISSED_POLLS * self._poll + self._longest_backoff,
+            stuck_after=_MISSED_POLLS * self._poll + max(self._longest_backoff, self._resting),
             trouble=self._trouble,
+            alarm=self._alarmed,
         )
 
     def run(self) -> None:
@@ -240,7 +248,11 @@ class Loop(Generic[OutcomeT]):
             self._fail(error, fetched=fetched)
             self._failures += 1
             longest = self._longest_backoff.total_seconds()
-            pause = backoff(self._failures, first=min(1.0, longest), longest=longest, luck=self._random())
+            first = min(1.0, longest)
+            if isinstance(error, Transient) and error.pause is not None:  # each call prolongs a rate limit
+                first, longest = error.pause.total_seconds(), max(longest, _LONGEST_QUIET.total_seconds())
+            pause = backoff(self._failures, first=first, longest=longest, luck=self._random())
+            self._resting = timedelta(seconds=pause)
             return _Rest(until=time.monotonic() + pause, cut_by=frozenset({RELOAD}))
         return _Rest(until=self._poll_at, cut_by=_EVERY_REASON)
 
@@ -280,7 +292,7 @@ class Loop(Generic[OutcomeT]):
         self._tell(outcome)
         if self._trouble:
             log.info("working again", failed_tries=self._tries)
-        self._trouble, self._tries = "", 0
+        self._trouble, self._tries, self._alarmed = "", 0, False
         self._logged.clear()
         self._failures = 0
         self._passes += 1
@@ -302,6 +314,7 @@ class Loop(Generic[OutcomeT]):
         self._fetch = True
         self._tries += 1
         self._trouble = str(error) or type(error).__name__
+        self._alarmed = isinstance(error, HostKeyChanged)
         refused, expected = isinstance(error, InvalidInput), isinstance(error, OverspillError)
         self._bugs += not expected
         logged = self._logged.get(type(error))
@@ -309,7 +322,9 @@ class Loop(Generic[OutcomeT]):
         if logged == self._trouble or (logged is not None and expected and not refused):
             return
         self._logged[type(error)] = self._trouble
-        if refused:
+        if self._alarmed:
+            log.error("alarm: the remote may be another host; nothing is sent to it", why=self._trouble)
+        elif refused:
             log.error("refused; trying again at each poll", why=self._trouble)
         elif expected:
             log.warning("backing off", why=self._trouble)

@@ -53,6 +53,11 @@ def test_not_ready_before_a_first_pass_has_ended_well() -> None:
     assert client(replace(WELL, passes=0)).get("/readyz").status_code == 503
 
 
+def test_not_ready_while_the_remote_shows_another_host_key() -> None:
+    answer = client(replace(WELL, alarm=True)).get("/readyz")
+    assert (answer.status_code, answer.json()["status"]) == (503, "alarm")
+
+
 def test_errors_of_the_framework_have_our_envelope() -> None:
     for answer in (client().get("/nothing"), client().get("/api/v1/observations"), client().get("/redoc")):
         body = answer.json()

@@ -14,7 +14,7 @@ import structlog
 
 from reconciler.daemon import loop as loops
 from reconciler.daemon.loop import Loop, PassResult
-from reconciler.errors import Bug, Conflict, InvalidInput, Transient
+from reconciler.errors import Bug, Conflict, HostKeyChanged, InvalidInput, Transient
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 LONG = timedelta(hours=1)
@@ -201,6 +201,24 @@ def test_outage_is_logged_when_it_begins_and_when_it_ends() -> None:
     ]
     assert logs[1]["failed_tries"] == 7
     assert all(script.fetches)
+
+
+def test_rate_limit_is_waited_out_beyond_the_back_off_of_an_outage() -> None:
+    script = Script(Transient("too many requests", pause=LONG))
+    with running(script) as it:
+        until(lambda: it.loop.vitals().trouble)
+        stays(lambda: len(script.fetches) == 1)
+        assert not it.loop.vitals().alarm
+
+
+def test_changed_host_key_is_an_alarm_until_it_is_mended() -> None:
+    script = Script(HostKeyChanged("another key"), Done())
+    with structlog.testing.capture_logs() as logs, running(script) as it:
+        until(lambda: it.loop.vitals().alarm)
+        it.loop.wake("hint")
+        until(lambda: it.told)
+        assert not it.loop.vitals().alarm
+    assert [(entry["log_level"], entry["event"][:5]) for entry in logs] == [("error", "alarm"), ("info", "worki")]
 
 
 def test_back_off_is_cut_short_by_reload_only() -> None:

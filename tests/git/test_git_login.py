@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from reconciler.adapters.git import Credentials, GitRepository
-from reconciler.adapters.git.remote import check_address, failure, rejection
+from reconciler.adapters.git.remote import check_address
+from reconciler.adapters.git.remote_errors import failure, rejection
 from reconciler.errors import Conflict, InvalidInput, Transient
 from reconciler.text.redaction import REDACTED
 from tests.fakes.loopback import LoopbackHandler, LoopbackServer
@@ -234,7 +235,7 @@ def test_relative_path_is_taken_from_where_we_are(remote, tmp_path, monkeypatch)
     ],
 )
 def test_rejections_are_told_apart(summary, stderr, kind):
-    assert type(rejection("pushing", summary, stderr)) is kind
+    assert type(rejection("pushing", summary, stderr, REMOTE)) is kind
 
 
 @pytest.mark.parametrize(
@@ -257,10 +258,8 @@ def test_failures_are_told_apart(stderr, kind):
 
 
 def test_progress_is_left_out_of_what_went_wrong():
-    stderr = (
-        "remote: Counting objects: 50%\rremote: Counting objects: 100%, done.\nremote: no quota left\nfatal: ended\n"
-    )
-    assert str(failure("fetching", stderr, REMOTE)) == "fetching: remote: no quota left; fatal: ended"
+    stderr = "remote: Counting objects: 50%\rremote: Counting objects: 100%, done.\nremote: out of luck\nfatal: ended\n"
+    assert str(failure("fetching", stderr, REMOTE)) == "fetching: remote: out of luck; fatal: ended"
 
 
 def test_login_is_offered_to_the_address_that_it_is_for_alone(host, tmp_path):

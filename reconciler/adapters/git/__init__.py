@@ -4,10 +4,10 @@ Called by `app`, which hands a `GitRepository` to the daemon and the commands as
 that runs git. Not allowed in here: a work tree, an index, the user's git configuration or hooks, a token in an argument
 list or a message, a forced push.
 
-`run` starts processes, `remote` checks addresses and reads a remote's errors, `mirror` owns the directory on disk,
-`branches` follows those of the remote, `objects` reads files, `commits` reads commits, `history` walks back through a
-shallow past, `fastimport` writes, `push` moves branches, and `repository` puts them together. `checkout` asks the
-user's own clone for its origin; `local` reads the newest state on this disk, for completion.
+`run` starts processes, `remote` checks addresses, `remote_errors` reads what a remote says, `mirror` owns the directory
+on disk, `branches` follows those of the remote, `objects` reads files, `commits` reads commits, `history` walks back
+through a shallow past, `fastimport` writes, `push` moves branches, and `repository` puts them together. `checkout` asks
+the user's own clone for its origin; `local` reads the newest state on this disk, for completion.
 """
 
 from __future__ import annotations

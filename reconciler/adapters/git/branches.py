@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from reconciler.adapters.git import remote as address
+from reconciler.adapters.git import remote_errors
 from reconciler.adapters.git.history import FIRST_STEP, GROWTH
 from reconciler.adapters.git.mirror import Mirror
 from reconciler.adapters.git.objects import Missing, ObjectReader
@@ -200,7 +201,7 @@ class RemoteBranches:
         if _BROKEN.search(stderr):
             self._renew()
             return Transient(f"{doing}: the mirror is broken and will be fetched anew: {stderr.strip()}")
-        return address.failure(doing, stderr, self.remote)
+        return remote_errors.failure(doing, stderr, self.remote)
 
     def incomplete(self, missing: Missing) -> Transient:
         """Make the mirror anew because an object is missing, and return the error."""

@@ -8,6 +8,7 @@ changes no ref of the mirror, so that threads may call.
 from __future__ import annotations
 
 from reconciler.adapters.git import remote as address
+from reconciler.adapters.git import remote_errors
 from reconciler.adapters.git.remote import Remote
 from reconciler.adapters.git.run import Runner
 from reconciler.errors import Conflict
@@ -30,7 +31,7 @@ class DeliveryRefs:
         doing = f"asking {self._remote.url} how far {receiver} is told"
         done = self._runner.run(["ls-remote", address.NAME, *self._refs(receiver)], remote=True)
         if done.status:
-            raise address.failure(doing, self._remote.redact(done.stderr), self._remote)
+            raise remote_errors.failure(doing, self._remote.redact(done.stderr), self._remote)
         lines = (line.split("\t") for line in done.stdout.decode(errors="replace").splitlines())
         commits = {ref: CommitId(commit) for commit, ref in lines}
         told, sending = (commits.get(ref) for ref in self._refs(receiver))
@@ -56,8 +57,8 @@ class DeliveryRefs:
         refused = [line for line in lines if line.startswith("!\t")]
         stderr = self._remote.redact(done.stderr)
         if not refused:
-            raise address.failure(doing, stderr, self._remote)
-        raise address.rejection(doing, refused[0].split("\t", 2)[-1], stderr)
+            raise remote_errors.failure(doing, stderr, self._remote)
+        raise remote_errors.rejection(doing, refused[0].split("\t", 2)[-1], stderr, self._remote)
 
     def _refs(self, receiver: str) -> tuple[str, ...]:
         """Name the refs of a receiver."""

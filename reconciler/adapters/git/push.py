@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from reconciler.adapters.git import remote as address
+from reconciler.adapters.git import remote_errors
 from reconciler.adapters.git.branches import RemoteBranches
 from reconciler.adapters.git.run import Output
 from reconciler.errors import OverspillError
@@ -73,4 +74,6 @@ def _rejection(branches: RemoteBranches, first: str, done: Output) -> OverspillE
         return branches.failure(doing(branches, first), done)
     refspec, summary = next((update for update in refused if update[1] not in _OTHERS_FAULT), refused[0])
     branch = refspec.partition(":")[2]
-    return address.rejection(doing(branches, branch), summary, branches.remote.redact(done.stderr))
+    return remote_errors.rejection(
+        doing(branches, branch), summary, branches.remote.redact(done.stderr), branches.remote
+    )

@@ -1,4 +1,4 @@
-"""The remote of the fleet repository: its address, credentials, and the meaning of its errors."""
+"""The remote of the fleet repository: its address, and the credentials that may be offered to it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-from reconciler.errors import Conflict, InvalidInput, OverspillError, Transient
+from reconciler.errors import InvalidInput
 from reconciler.text.redaction import REDACTED, redacted, without_query
 
 NAME = "fleet"
@@ -231,86 +231,3 @@ def _is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
-
-
-_LOGIN = re.compile(
-    r"Authentication failed|could not read (Username|Password)|[Ii]nvalid username|error: 40[13]|Permission denied"
-)
-_REFUSALS = (
-    (r"Authentication failed|could not read (Username|Password)|[Ii]nvalid username|error: 401", ""),
-    (r"error: 403|[Aa]ccess denied|Permission denied|not allowed to push", "give this login access to the repository"),
-    (r"Host key verification failed", "add the host's key to known_hosts"),
-    (
-        r"not appear to be a git repository|[Rr]epository .*not found|error: 404|project you were looking for",
-        "check the repository's URL, and that this login may see it",
-    ),
-    (r"mismatched algorithms", "use a repository with SHA-1 object ids, as engines and hosts do"),
-    (r"dubious ownership", "let the repository's directory belong to the user that runs this"),
-    (r"transport '.*' not allowed|Unable to find remote helper", "use https, ssh or file"),
-    (
-        r"does not support .*--?atomic",
-        "set spec.branchPerCluster: false in the Fleet, or move to a host that takes all branches of a push or none",
-    ),
-)
-"""Errors that need a person, with the hint for each. Every other failure counts as transient."""
-
-_MOVED = re.compile(
-    r"non-fast-forward|fetch first|stale info|cannot lock ref|incorrect old value|failed to update ref"
-    r"|reference already exists|but expected|shallow update not allowed|atomic transaction failed"
-)
-_IN_THE_WAY = re.compile(r"'refs/heads/([^']+)' exists; cannot create")
-"""git keeps no branch below the name of another."""
-_FORBIDDEN = re.compile(
-    r"declined|protected branch|not permitted|not allowed|prohibited|denied|deny|denying|checked out|GH\d{3}"
-)
-
-
-def failure(doing: str, stderr: str, remote: Remote) -> OverspillError:
-    """Return the error of a failed command: InvalidInput for a refusal, else Transient."""
-    reason = _reason(stderr)
-    if remote.directory and "not appear to be a git repository" in stderr and remote.directory.is_dir():
-        there = shlex.quote(str(remote.directory))
-        begin = f"git init -b main {there} && git -C {there} add -A && git -C {there} commit -m 'Begin the fleet'"
-        return InvalidInput(
-            f"{doing}: the directory is no git repository (only `overspill check` reads plain directories; other"
-            f" commands read what is committed, try: {begin})"
-        )
-    for pattern, hint in _REFUSALS:
-        if re.search(pattern, stderr):
-            withheld = remote.credentials.withheld and _LOGIN.search(stderr)
-            remedy = remote.credentials.remedy if withheld or not hint else hint
-            return InvalidInput(f"{doing}: {reason} (try: {remedy})")
-    return Transient(f"{doing}: {reason}")
-
-
-def rejection(doing: str, summary: str, stderr: str) -> OverspillError:
-    """Return the error of a rejected ref, from its summary of `git push --porcelain`.
-
-    The summaries of a concurrent push are those of git, GitHub, GitLab and Gitea
-    (docs/background/upstream/git.md, "Rejected pushes"). receive.denyNonFastForwards answers non-fast-forward as well.
-    """
-    remarks = [line.removeprefix("remote:").strip() for line in _error_lines(stderr) if line.startswith("remote:")]
-    text = "; ".join([summary, *remarks])
-    in_the_way = _IN_THE_WAY.search(text)
-    if in_the_way:
-        return InvalidInput(f"{doing}: {text} (try: rename or remove branch {in_the_way[1]!r}, which is in its way)")
-    if _MOVED.search(summary):
-        return Conflict(f"{doing}: {text}")
-    if _FORBIDDEN.search(text):
-        return InvalidInput(
-            f"{doing}: {text} (try: allow this login to push to the branch; its commits are never forced)"
-        )
-    return Transient(f"{doing}: {text}")
-
-
-_TELLING = re.compile(r"(fatal|error|ssh): |remote: (?!(Enumerating|Counting|Compressing|Resolving) |Total )\S")
-
-
-def _error_lines(stderr: str) -> list[str]:
-    """Return the lines of an error without progress and advice."""
-    return [line for line in (line.strip() for line in re.split(r"[\r\n]+", stderr)) if _TELLING.match(line)]
-
-
-def _reason(stderr: str) -> str:
-    """Return the reason of a failure on one line."""
-    return "; ".join(_error_lines(stderr)) or stderr.strip() or "git said nothing"

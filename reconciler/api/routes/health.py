@@ -34,8 +34,12 @@ def router(vitals: Callable[[], Vitals]) -> APIRouter:
 
     @routes.get("/readyz", operation_id="readyz", responses=_NOT_NOW)
     def readyz(response: Response) -> dict[str, Any]:
-        """Tell whether a first pass has ended well."""
-        if vitals().passes:
+        """Tell whether a first pass has ended well, and the git remote is still the host that is known."""
+        now = vitals()
+        if now.alarm:
+            response.status_code = HTTPStatus.SERVICE_UNAVAILABLE
+            return {"status": "alarm", "reason": "the git remote shows another host key; the log says more"}
+        if now.passes:
             return {"status": "ok"}
         response.status_code = HTTPStatus.SERVICE_UNAVAILABLE
         return {"status": "starting", "reason": "no pass has ended well yet"}

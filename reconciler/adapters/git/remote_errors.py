@@ -1,0 +1,386 @@
+"""The meaning of what git, ssh and hosts say when a command on the remote fails: one table, and the errors of it.
+
+Every row says what a person can do, and whether waiting helps. What no row knows is shown as it was said, and is tried
+again. All texts are bounded, redacted and on one line.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import Enum
+
+from reconciler.adapters.git.remote import Remote
+from reconciler.errors import Conflict, HostKeyChanged, InvalidInput, OverspillError, Transient, one_line
+
+RATE_LIMIT_PAUSE = timedelta(seconds=30)
+"""First wait after a rate limit; git does not pass on the host's Retry-After."""
+
+
+class _Reaction(Enum):
+    """What a failure needs."""
+
+    PERSON = "a person"
+    TIME = "time: the same call may work later"
+    QUIET = "time without calls: a rate limit"
+    ALARM = "a person, at once: somebody may be between us and the host"
+
+
+@dataclass(frozen=True, slots=True)
+class _Meaning:
+    """A row of the table; the first row that matches counts."""
+
+    pattern: re.Pattern[str]
+    reaction: _Reaction
+    remedy: str
+    """Empty for the settings of the login."""
+
+
+def _row(reaction: _Reaction, pattern: str, remedy: str) -> _Meaning:
+    return _Meaning(re.compile(pattern, re.IGNORECASE), reaction, remedy)
+
+
+_KEY_FILE = "mount the key with mode 0400, owned by the user that runs this (defaultMode: 0400, fsGroup unset)"
+_FINGERPRINT = (
+    "send nothing to this host; ask who runs it, by another way than this connection, whether its key was replaced and"
+    " what the fingerprint of the new one is; only where both agree put the key that they publish into known_hosts"
+)
+_PASSING = "nothing: it is tried again"
+_LOGIN_MAY = "give this login access to the repository"
+_MESSAGE = "except this login from the rule, or let it take our messages; OVERSPILL_COMMIT_TRAILERS adds lines to them"
+
+_MEANINGS = (
+    # Alarms (openssh sshconnect.c, sshkey.c).
+    _row(
+        _Reaction.ALARM,
+        r"REMOTE HOST IDENTIFICATION HAS CHANGED|POSSIBLE DNS SPOOFING|REVOKED HOST KEY"
+        r"|host key .{0,200}has changed|host key .{0,200}is marked as revoked|differs from the key for the IP address",
+        _FINGERPRINT,
+    ),
+    # Rate limits (docs.github.com rest/using-the-rest-api/rate-limits, docs.gitlab.com security/rate_limits).
+    _row(
+        _Reaction.QUIET,
+        r"error: 429|rate.?limit|too many requests|abuse detection|retry (?:your request )?(?:again )?later"
+        r"|exceeded .{0,60}limit of .{0,60}requests",
+        "nothing: the pauses grow to minutes; a longer OVERSPILL_POLL_INTERVAL asks less often",
+    ),
+    # Keys and logins of ssh (openssh sshconnect2.c, authfile.c, kex.c, readconf.c).
+    _row(
+        _Reaction.PERSON,
+        r"error in libcrypto|invalid format|key_load_(?:private|public)|unsupported key"
+        r"|is not a (?:public|private) key",
+        "write the key file whole, with its last line break and without CRLF, unencrypted and in OpenSSH's form"
+        " (ssh-keygen -p -m RFC4716 -f KEY), and check it by ssh-keygen -y -f KEY",
+    ),
+    _row(_Reaction.PERSON, r"are too open|bad permissions|UNPROTECTED PRIVATE KEY", _KEY_FILE),
+    _row(
+        _Reaction.PERSON,
+        r"incorrect passphrase|passphrase supplied|enter passphrase",
+        "use a key without a passphrase for OVERSPILL_SSH_KEY: nobody is there to type it",
+    ),
+    _row(
+        _Reaction.PERSON,
+        r"load key .{0,300}permission denied|identity file .{0,300}not accessible|load key .{0,300}no such file",
+        "let OVERSPILL_SSH_KEY name a file that the user that runs this can read",
+    ),
+    _row(
+        _Reaction.PERSON,
+        r"no matching (?:host key type|key exchange method|cipher|mac)|no mutual signature|error in .{0,40}signature"
+        r"|unable to negotiate|agent refused operation|key type .{0,60}not in PubkeyAcceptedAlgorithms",
+        "use an ed25519 key, and a host that offers algorithms of today; ~/.ssh/config can allow an older one for it",
+    ),
+    _row(
+        _Reaction.PERSON,
+        r"too many authentication failures",
+        "set OVERSPILL_SSH_KEY, so that this key alone is offered, and not each of an agent",
+    ),
+    _row(
+        _Reaction.PERSON,
+        r"no user exists for uid|you don't exist, go away|no address associated with name .{0,40}uid",
+        "run as a user that /etc/passwd of the image has, or use https with OVERSPILL_GIT_PASSWORD_FILE",
+    ),
+    _row(
+        _Reaction.PERSON,
+        r"cannot run ssh|ssh: not found|ssh: command not found|unable to fork.{0,40}ssh",
+        "install an OpenSSH client, or use https with OVERSPILL_GIT_PASSWORD_FILE",
+    ),
+    _row(
+        _Reaction.PERSON,
+        r"bad configuration option|terminating, \d{1,4} bad configuration|bad owner or permissions on",
+        "mend ~/.ssh/config of the user that runs this",
+    ),
+    _row(
+        _Reaction.PERSON,
+        r"host key verification failed|no .{0,20}host key is known for|authenticity of host",
+        "put the host's key, as its owner publishes it, into the file of OVERSPILL_KNOWN_HOSTS; what ssh-keyscan"
+        " prints proves nothing until its fingerprint is compared",
+    ),
+    # Accounts and organisations (docs.github.com authentication/troubleshooting-ssh, docs.gitlab.com user/ssh).
+    _row(
+        _Reaction.PERSON,
+        r"SAML SSO|SSO (?:session|authorization)|single sign-on|enabled or enforced SAML",
+        "authorise this token or key for the organisation's single sign-on at the host",
+    ),
+    _row(
+        _Reaction.PERSON,
+        r"account (?:is |has been |was )?(?:suspended|blocked|locked|disabled|deactivated)|suspended account"
+        r"|your account has been|pending approval|must accept the terms|password (?:has )?expired"
+        r"|deploy key .{0,60}disabled",
+        "have the account of this login put right at the host, or use another one",
+    ),
+    _row(
+        _Reaction.PERSON,
+        r"(?:IP|address) .{0,60}(?:allow ?list|not allowed to access)|ip allow list",
+        "put the address that this runs at on the host's list of allowed ones",
+    ),
+    _row(
+        _Reaction.PERSON,
+        r"(?:has been|is|was) archived|archived (?:so|repository|project)|is read-?only.{0,40}archiv",
+        "take the repository out of the archive, or name the one that replaces it",
+    ),
+    _row(
+        _Reaction.TIME,
+        r"read-?only (?:mode|file system)|maintenance|temporarily unavailable|is (?:currently )?read-?only",
+        _PASSING,
+    ),
+    _row(
+        _Reaction.PERSON,
+        r"quota|storage (?:limit|size).{0,60}exceed|exceeded? .{0,60}(?:storage|repository size)|repository size limit"
+        r"|account limit",
+        "free space at the host, or have the quota raised",
+    ),
+    # A login page in place of the repository (git remote-curl.c, http.c).
+    _row(
+        _Reaction.PERSON,
+        r"unable to update url base from redirection|not valid: is this a git repository",
+        "the host leads to a login page, or the URL is no repository's: renew the token of OVERSPILL_GIT_PASSWORD_FILE"
+        " (Azure DevOps answers so when it has expired), and check the URL",
+    ),
+    _row(
+        _Reaction.PERSON,
+        r"error: 30[12378]",
+        "name the address that the repository has moved to; a login follows no redirect",
+    ),
+    # TLS and proxies (curl lib/strerror.c, vtls).
+    _row(
+        _Reaction.PERSON,
+        r"certificate|SSL(?: certificate)? problem|unable to get local issuer|no alternative certificate subject"
+        r"|error setting certificate",
+        "where the organisation has authorities of its own, let GIT_SSL_CAINFO name their file; else the host's"
+        " certificate has expired, or is another host's, and somebody may be in between",
+    ),
+    _row(
+        _Reaction.PERSON,
+        r"error: 407|proxy authentication|CONNECT tunnel failed, response 40[37]|from proxy after CONNECT",
+        "put the login of the proxy into HTTPS_PROXY, or the host into NO_PROXY",
+    ),
+    _row(_Reaction.PERSON, r"could not resolve proxy", "mend the host of HTTPS_PROXY, or put ours into NO_PROXY"),
+    # Logins and repositories.
+    _row(
+        _Reaction.PERSON,
+        r"authentication failed|could not read (?:username|password)|invalid username|error: 401"
+        r"|HTTP Basic: Access denied"
+        r"|(?:token|credential)s? .{0,40}(?:expired|revoked|invalid)|invalid credentials|password authentication"
+        r".{0,40}removed|support for password authentication",
+        "",
+    ),
+    _row(
+        _Reaction.PERSON,
+        r"error: 413|request entity too large|body too large",
+        "have the host's proxy take larger requests (nginx: client_max_body_size), or use ssh",
+    ),
+    _row(
+        _Reaction.PERSON,
+        r"permission denied \(.{0,100}\)|permission denied, please try again",
+        "add the public key of OVERSPILL_SSH_KEY to the host, as a deploy key with write access or to an account that"
+        " may see the repository",
+    ),
+    _row(_Reaction.PERSON, r"error: 403|access denied|permission .{0,200}denied|not allowed to push", _LOGIN_MAY),
+    _row(
+        _Reaction.PERSON,
+        r"not appear to be a git repository|repository .*not found|error: 404|error: 410|project you were looking for"
+        r"|does not exist or you do not have permission|TF401019|could not be found",
+        "check the repository's URL, and that this login may see it",
+    ),
+    _row(
+        _Reaction.PERSON,
+        r"mismatched algorithms",
+        "use a repository with SHA-1 object ids, as engines and hosts do",
+    ),
+    _row(_Reaction.PERSON, r"dubious ownership", "let the repository's directory belong to the user that runs this"),
+    _row(
+        _Reaction.PERSON,
+        r"transport '.{0,100}' not allowed|unable to find remote helper|remote helper .{0,60}aborted",
+        "use https, ssh or file",
+    ),
+    _row(
+        _Reaction.PERSON,
+        r"does not support .{0,40}--?atomic",
+        "set spec.branchPerCluster: false in the Fleet, or move to a host that takes all branches of a push or none",
+    ),
+)
+"""Failures of any command."""
+
+_RULES = (
+    _row(
+        _Reaction.PERSON,
+        r"must be signed|unsigned|verified signature|signed (?:commit|off)|signature .{0,40}(?:required|missing)"
+        r"|not signed|signing",
+        "set OVERSPILL_SIGNING_KEY_FILE, and add its public key to the account of the committer; for Signed-off-by set"
+        " OVERSPILL_COMMIT_TRAILERS",
+    ),
+    _row(
+        _Reaction.PERSON,
+        r"commit message|message does not|message .{0,60}(?:pattern|match|must)",
+        _MESSAGE,
+    ),
+    _row(
+        _Reaction.PERSON,
+        r"(?:committer|author)('s)?.{0,60}(?:e-?mail|address|not a|pattern|verified|unknown|not .{0,20}member)"
+        r"|e-?mail .{0,60}(?:pattern|not verified|not match)|invalid (?:committer|author)|GH007",
+        "set OVERSPILL_COMMITTER_NAME and OVERSPILL_COMMITTER_EMAIL to those of the account of this login",
+    ),
+    _row(
+        _Reaction.PERSON,
+        r"GH013.{0,2000}secret|push protection|secret.{0,60}(?:detected|found|scanning)|GITGUARDIAN"
+        r"|leaks? (?:found|detected)",
+        "look at the file that the host names: take the secret out of the template, and revoke it; where it is none,"
+        " allow it at the host",
+    ),
+    _row(
+        _Reaction.PERSON,
+        r"GH001|file size limit|larger than|exceeds? .{0,60}(?:size|limit)|too large",
+        "make the template smaller, or raise the host's limit of file sizes",
+    ),
+    _row(_Reaction.PERSON, r"\bLFS\b|locked by", "unlock the files of the output branch, and let it be free of LFS"),
+    _row(
+        _Reaction.PERSON,
+        r"branch name|branch .{0,60}(?:pattern|naming)",
+        "let the rule of branch names take the output branch, or name another with OVERSPILL_OUTPUT_BRANCH",
+    ),
+)
+"""Rules of a host on the content of a push: the right to push does not help."""
+
+_MOVED = re.compile(
+    r"non-fast-forward|fetch first|stale info|cannot lock ref|incorrect old value|failed to update ref"
+    r"|reference already exists|but expected|shallow update not allowed|atomic transaction failed"
+)
+_IN_THE_WAY = re.compile(r"'refs/heads/([^']+)' exists; cannot create")
+"""git keeps no branch below the name of another."""
+_MAY_NOT = re.compile(
+    r"protected branch|not permitted|not allowed|prohibited|denied|deny|denying|checked out|GH006"
+    r"|do not have permission|insufficient|unauthori[sz]ed",
+    re.IGNORECASE,
+)
+_DECLINED = re.compile(r"declined|GH\d{3}|rule violations|hook")
+
+
+def failure(doing: str, stderr: str, remote: Remote) -> OverspillError:
+    """Return the error of a failed command, from what was said: `stderr` is redacted already."""
+    said = stderr[-_MOST:]
+    if remote.directory and "not appear to be a git repository" in said and remote.directory.is_dir():
+        there = shlex.quote(str(remote.directory))
+        begin = f"git init -b main {there} && git -C {there} add -A && git -C {there} commit -m 'Begin the fleet'"
+        return InvalidInput(
+            f"{doing}: the directory is no git repository (only `overspill check` reads plain directories; other"
+            f" commands read what is committed, try: {begin})"
+        )
+    meaning = _meaning(said, _MEANINGS)
+    if meaning is None:
+        return Transient(f"{doing}: {reason(said)}")
+    return _error(doing, meaning, said, remote)
+
+
+def rejection(doing: str, summary: str, stderr: str, remote: Remote) -> OverspillError:
+    """Return the error of a rejected ref, from its summary of `git push --porcelain`.
+
+    The summaries of a concurrent push are those of git, GitHub, GitLab and Gitea
+    (docs/background/upstream/git.md, "Rejected pushes"). receive.denyNonFastForwards answers non-fast-forward as well.
+    """
+    said = stderr[-_MOST:]
+    remarks = [line.removeprefix("remote:").strip() for line in _lines(said) if line.startswith("remote:")]
+    text = "; ".join([summary, *remarks])
+    in_the_way = _IN_THE_WAY.search(text)
+    if in_the_way:
+        return InvalidInput(
+            f"{doing}: {_shorten([summary, *remarks], '')}"
+            f" (try: rename or remove branch {in_the_way[1]!r}, which is in its way)"
+        )
+    if _MOVED.search(summary):
+        return Conflict(f"{doing}: {_shorten([summary, *remarks], '')}")
+    meaning = _meaning("\n".join(remarks), _RULES) or _meaning("\n".join((summary, *remarks)), _MEANINGS)
+    if meaning is not None and meaning.remedy != _LOGIN_MAY:
+        return _error(doing, meaning, "\n".join((summary, *remarks)), remote)
+    shown = _shorten([summary, *remarks], "")
+    if _MAY_NOT.search(text):
+        return InvalidInput(
+            f"{doing}: {shown} (try: allow this login to push to the branch; its commits are never forced)"
+        )
+    if _DECLINED.search(text):
+        return InvalidInput(
+            f"{doing}: {shown} (try: see which rule or hook of the host declines it; the host's log says more)"
+        )
+    return Transient(f"{doing}: {shown}")
+
+
+def reason(stderr: str) -> str:
+    """Return what was said on one line, without progress and advice."""
+    return _shorten(_lines(stderr), "") or "git said nothing"
+
+
+def _meaning(said: str, table: tuple[_Meaning, ...]) -> _Meaning | None:
+    return next((meaning for meaning in table if meaning.pattern.search(said)), None)
+
+
+def _error(doing: str, meaning: _Meaning, said: str, remote: Remote) -> OverspillError:
+    """Write the error of a known failure."""
+    match = meaning.pattern.search(said)
+    shown = _shorten(_lines(said), match[0] if match else "")
+    login = not meaning.remedy or meaning.remedy == _LOGIN_MAY or "OVERSPILL_SSH_KEY to the host" in meaning.remedy
+    remedy = (
+        remote.credentials.remedy if not meaning.remedy or (login and remote.credentials.withheld) else meaning.remedy
+    )
+    if meaning.reaction is _Reaction.QUIET:
+        return Transient(f"{doing}: {shown} (a rate limit; try {remedy})", pause=RATE_LIMIT_PAUSE)
+    if meaning.reaction is _Reaction.TIME:
+        return Transient(f"{doing}: {shown}")
+    if meaning.reaction is _Reaction.ALARM:
+        return HostKeyChanged(
+            f"{doing}: ALARM: the host shows another key than the one that is known, so that somebody may be in"
+            f" between: {shown} (try: {remedy})"
+        )
+    return InvalidInput(f"{doing}: {shown} (try: {remedy})")
+
+
+_MOST = 64 << 10
+"""Characters at the end of what was said that are looked at."""
+_SHOWN = 1200
+"""Characters of it that are shown."""
+_LINE = 300
+_NOISE = re.compile(
+    r"(?:remote: )?\s*(?:(?:Enumerating|Counting|Compressing|Resolving|Receiving|Writing|Unpacking|Filtering|Updating)"
+    r" .{0,100}|Total \d.{0,100}|Delta compression .{0,100}|hint: .*|[@=*#-]{3,}.{0,100}[@=*#-]{3,}|[@=*#-]{3,}"
+    r"|From \S+|To \S+|Everything up-to-date|POST git-.{0,80}|Warning: Permanently added .*"
+    r"|Please make sure you have the correct access rights|and the repository exists\."
+    r"|error: failed to push some refs .*"
+    r"|Add correct host key in .*|remove with:|ssh-keygen -f .{0,300} -R .*|\S{1,100} -> \S{1,100}"
+    r"|[!*+=-] .{0,200} -> .*)?"
+)
+"""Progress, advice that does not fit here, and what the summary of a push says by itself."""
+
+
+def _lines(said: str) -> list[str]:
+    """Return the lines of what was said that tell something; those of ssh's frames without the frame."""
+    lines = (line.strip().strip("@").strip() for line in re.split(r"[\r\n]+", said))
+    return [line for line in dict.fromkeys(lines) if not _NOISE.fullmatch(line) and line != "remote:"]
+
+
+def _shorten(lines: list[str], telling: str) -> str:
+    """Join lines into one that is bounded; the line with what was understood is always among them."""
+    cut = [one_line(line if len(line) <= _LINE else f"{line[: _LINE - 3]}...") for line in lines]
+    if sum(map(len, cut)) > _SHOWN:
+        told = [line for line in cut if telling and telling[:_LINE] in line][:1]
+        cut = [*cut[:2], "...", *told, "...", *cut[-2:]] if told else [*cut[:2], "...", *cut[-2:]]
+    return "; ".join(cut)

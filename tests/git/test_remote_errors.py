@@ -1,0 +1,215 @@
+"""What git, ssh and hosts say reaches the person, with what to do; and whether waiting helps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from reconciler.adapters.git import Credentials, GitRepository
+from reconciler.adapters.git.remote import check_address
+from reconciler.adapters.git.remote_errors import failure, reason, rejection
+from reconciler.errors import HostKeyChanged, InvalidInput, OverspillError, Transient
+
+SSH = check_address("git@git.example.com:acme/fleet.git", None)
+NO_READ = (
+    "fatal: Could not read from remote repository.\n\nPlease make sure you have the correct access rights\n"
+    "and the repository exists.\n"
+)
+CHANGED = f"""\
+{"@" * 59}
+@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @
+{"@" * 59}
+IT IS POSSIBLE THAT SOMEONE IS DOING SOMETHING NASTY!
+Someone could be eavesdropping on you right now (man-in-the-middle attack)!
+The fingerprint for the ED25519 key sent by the remote host is
+SHA256:uNiVztksCsDhcc0u9e8BrQrVoHEQ5Vb1kVqb7JZ0Fqk.
+Please contact your system administrator.
+Add correct host key in /home/app/.ssh/known_hosts to get rid of this message.
+Offending ECDSA key in /home/app/.ssh/known_hosts:1
+Host key for git.example.com has changed and you have requested strict checking.
+Host key verification failed.
+"""
+
+
+@pytest.mark.parametrize(
+    ("said", "shown", "remedy"),
+    [
+        ('Load key "/k": error in libcrypto\nh: Permission denied (publickey).', "libcrypto", "ssh-keygen"),
+        ('Load key "/k": invalid format', "invalid format", "last line break"),
+        ("Permissions 0644 for '/k' are too open.\nLoad key \"/k\": bad permissions", "too open", "0400"),
+        (
+            "Unable to negotiate with h port 22: no matching host key type found. Their offer: ssh-rsa",
+            "ssh-rsa",
+            "ed25",
+        ),
+        ("Unable to negotiate: no matching key exchange method found.", "key exchange", "ed25519"),
+        ("Received disconnect from h: 2: Too many authentication failures", "Too many", "OVERSPILL_SSH_KEY"),
+        ("No user exists for uid 10001", "uid 10001", "/etc/passwd"),
+        ("error: cannot run ssh: No such file or directory\nfatal: unable to fork", "cannot run ssh", "OpenSSH"),
+        ("ERROR: The 'acme' organization has enabled or enforced SAML SSO.", "SAML SSO", "single sign-on"),
+        ("remote: Your account is suspended. Please contact support.", "suspended", "account"),
+        ("remote: This repository was archived so it is read-only.", "archived", "archive"),
+        ("git@h: Permission denied (publickey).", "publickey", "deploy key"),
+        ("No ED25519 host key is known for h and you have requested strict checking.", "is known", "fingerprint"),
+        ("fatal: unable to access 'https://h/': SSL certificate problem: self-signed certificate", "self", "GIT_SSL"),
+        ("fatal: unable to access 'https://h/': The requested URL returned error: 407", "407", "HTTPS_PROXY"),
+        ("error: RPC failed; HTTP 413 curl 22 The requested URL returned error: 413", "413", "client_max_body_size"),
+        (
+            "remote: GitLab: Your push to this repository has been rejected because storage limit exceeded",
+            "storage",
+            "q",
+        ),
+        (
+            (
+                "fatal: unable to update url base from redirection:\n  asked for: https://h/f/info/refs\n"
+                "   redirect: https://h/_signin?realm=x"
+            ),
+            "https://h/_signin",
+            "OVERSPILL_GIT_PASSWORD_FILE",
+        ),
+        ("/home/app/.ssh/config: line 3: Bad configuration option: foo", "line 3", "~/.ssh/config"),
+    ],
+)
+def test_cause_that_does_not_pass_is_told_with_its_remedy(said: str, shown: str, remedy: str) -> None:
+    error = failure("fetching", f"{said}\n{NO_READ}", SSH)
+    assert type(error) is InvalidInput
+    cause, _, way_out = str(error).partition(" (try: ")
+    assert shown in cause
+    assert remedy in way_out
+    assert "correct access rights" not in cause
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "ssh: connect to host h port 22: Connection refused",
+        "ssh: connect to host h port 22: Connection timed out",
+        "ssh: Could not resolve hostname h: Temporary failure in name resolution",
+        "fatal: unable to access 'https://h/': Failed to connect to h port 443: No route to host",
+        "kex_exchange_identification: Connection closed by remote host",
+        "remote: GitLab is in maintenance mode.",
+        "remote: The repository is temporarily unavailable.",
+        "fatal: unable to access 'https://h/': The requested URL returned error: 503",
+        "words that no table knows",
+    ],
+)
+def test_cause_that_passes_is_shown_and_waited_for(said: str) -> None:
+    error = failure("fetching", f"{said}\n{NO_READ}", SSH)
+    assert isinstance(error, Transient)
+    assert error.pause is None
+    assert said.removeprefix("remote: ") in str(error)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "fatal: unable to access 'https://h/': The requested URL returned error: 429",
+        (
+            "remote: You have exceeded a secondary rate limit. Please wait a few minutes before you try again.\n"
+            "fatal: unable to access 'https://h/': The requested URL returned error: 403"
+        ),
+        "remote: Retry later",
+    ],
+)
+def test_rate_limit_is_waited_out_with_longer_pauses(said: str) -> None:
+    error = failure("fetching", said, SSH)
+    assert isinstance(error, Transient)
+    assert error.pause is not None
+    assert error.pause.total_seconds() >= 30
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        CHANGED,
+        "@  WARNING: POSSIBLE DNS SPOOFING DETECTED!  @\nHost key verification failed.",
+        "@  WARNING: REVOKED HOST KEY DETECTED!  @\nHost key verification failed.",
+    ],
+)
+def test_changed_host_key_is_an_alarm_that_advises_to_ask_the_host(said: str) -> None:
+    error = failure("fetching", f"{said}\n{NO_READ}", SSH)
+    assert isinstance(error, HostKeyChanged)
+    assert "ALARM" in str(error)
+    assert "by another way than this connection" in str(error)
+    assert "Add correct host key" not in str(error)
+    assert "@@" not in str(error)
+    if said == CHANGED:
+        assert "SHA256:uNiVztksCsDhcc0u9e8BrQrVoHEQ5Vb1kVqb7JZ0Fqk" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("remark", "remedy"),
+    [
+        ("GitLab: Commit must be signed with a GPG key", "OVERSPILL_SIGNING_KEY_FILE"),
+        (
+            "error: GH013: Repository rule violations found.\nremote: - Commits must have verified signatures.",
+            "SIGNING",
+        ),
+        ("GitLab: Commit message does not follow the pattern '^[A-Z]+-[0-9]+: .*'", "OVERSPILL_COMMIT_TRAILERS"),
+        ("GitLab: Committer's email 'a@b' does not follow the pattern '@acme'", "OVERSPILL_COMMITTER_EMAIL"),
+        ("error: GH001: Large files detected.", "file sizes"),
+        ("error: GH013\nremote: - GITHUB PUSH PROTECTION\nremote: - Push cannot contain secrets", "revoke it"),
+        ("GitLab: The file is locked in Git LFS by Ann", "LFS"),
+    ],
+)
+def test_rule_on_content_is_not_answered_with_the_right_to_push(remark: str, remedy: str) -> None:
+    error = rejection("pushing", "[remote rejected] (pre-receive hook declined)", f"remote: {remark}\n", SSH)
+    assert type(error) is InvalidInput
+    assert remark.splitlines()[0] in str(error)
+    assert remedy in str(error)
+    assert "allow this login to push" not in str(error)
+
+
+def test_hook_that_gives_no_reason_is_for_the_host_to_explain() -> None:
+    error = rejection("pushing", "[remote rejected] (pre-receive hook declined)", "", SSH)
+    assert "the host's log says more" in str(error)
+    protected = "remote: GitLab: You are not allowed to push code to protected branches on this project."
+    error = rejection("pushing", "[remote rejected] (pre-receive hook declined)", protected, SSH)
+    assert "allow this login to push" in str(error)
+
+
+def test_what_is_said_is_bounded_and_sends_a_terminal_no_commands() -> None:
+    said = "".join(f"remote: line {number} \x1b[31m{'x' * 5000}\n" for number in range(500))
+    error = str(failure("fetching", f"{said}No user exists for uid 7\n{said}", SSH))
+    assert len(error) < 3000
+    assert "uid 7" in error or "line 499" in error
+    assert "\x1b" not in error
+    assert len(reason("y" * (10 << 20))) < 400
+
+
+def _said_by_ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str) -> OverspillError:
+    program = tmp_path / "bin" / "ssh"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\ncat >&2 <<'X'\n{said}X\nexit 255\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent), prepend=":")
+    with (
+        GitRepository("git@git.example.com:acme/fleet.git", cache=tmp_path / "cache") as repository,
+        pytest.raises(OverspillError) as caught,
+    ):
+        repository.fetch()
+    return caught.value
+
+
+def test_words_of_ssh_come_through_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    error = _said_by_ssh(tmp_path, monkeypatch, CHANGED)
+    assert isinstance(error, HostKeyChanged)
+
+
+def test_words_of_a_hook_come_through_git(remote, tmp_path: Path) -> None:
+    commit = remote.commit("main", {"a": "1"})
+    hook = Path(remote.path) / "hooks" / "pre-receive"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\necho 'Commit message does not follow the pattern JIRA-1' >&2\nexit 1\n")
+    hook.chmod(0o755)
+    with GitRepository(str(remote.path), cache=tmp_path / "cache", credentials=Credentials()) as repository:
+        repository.fetch()
+        with pytest.raises(InvalidInput, match=r"pattern JIRA-1.*OVERSPILL_COMMIT_TRAILERS"):
+            repository.move_head("proposals/x", old=None, new=commit)
+
+
+def test_refusal_of_a_rate_limit_on_a_push_is_waited_out() -> None:
+    error = rejection("pushing", "[remote rejected] (rate limit)", "remote: too many requests, retry later", SSH)
+    assert isinstance(error, Transient)
+    assert error.pause is not None
