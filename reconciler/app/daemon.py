@@ -45,14 +45,15 @@ from reconciler.core.decide.approval import uses_approval
 from reconciler.daemon.announce import Announcer
 from reconciler.daemon.answers.desk import AnswerDesk
 from reconciler.daemon.bug_log import BUGS
-from reconciler.daemon.loop import OBSERVATION, Loop, handle_signals
+from reconciler.daemon.loop import OBSERVATION, Loop, PassResult, handle_signals
 from reconciler.daemon.metrics.process_metrics import ProcessMetrics
 from reconciler.daemon.orders.order_queue import OrderQueue
 from reconciler.daemon.pass_runner import PassRunner
-from reconciler.daemon.phases import Measure, PassPhase
+from reconciler.daemon.phases import Measure, PassPhase, unmeasured
 from reconciler.daemon.proposals.follower import ProposalFollower
-from reconciler.daemon.reconcile import Outcome
+from reconciler.daemon.reconcile import Outcome, World
 from reconciler.daemon.snapshot import LatestSnapshot
+from reconciler.daemon.sweeper import Sweeper, SweepWorld
 from reconciler.environment import PREFIX
 from reconciler.errors import Bug, Transient
 from reconciler.model.outward_call import OutwardCall
@@ -127,6 +128,7 @@ def serve(settings: Settings) -> None:
             process.follow(outcome.decision.inputs)
 
         runner = PassRunner(world, memory, queue, latest)
+        sweeper = stack.enter_context(_running_sweeper(latest, settings, world, webhooks))
 
         def traced_pass(*, fetch: bool) -> Outcome:
             with traces.whole_pass():
@@ -140,20 +142,23 @@ def serve(settings: Settings) -> None:
             maintain=repository.maintain,
             keep=memory.branch.keep,
             random=random.random,
-            count=process.count_pass,
+            count=partial(_count_pass, process, sweeper),
             poll=settings.poll_interval,
         )
         stack.enter_context(handle_signals(loop))
         for view in files:
             alarms.watch(view.changed, every=LOOK_AT_FILES, reason=OBSERVATION)
-        answers = AnswerDesk(
-            latest,
-            partial(open_repository, settings),
-            charts=stack.enter_context(closing(Helm())),
-            clock=world.clock,
-            author=world.author,
+        answers = stack.enter_context(
+            closing(
+                AnswerDesk(
+                    latest,
+                    partial(open_repository, settings),
+                    charts=stack.enter_context(closing(Helm())),
+                    clock=world.clock,
+                    author=world.author,
+                )
+            )
         )
-        stack.callback(answers.close)
         address = stack.enter_context(
             http_server(
                 settings,
@@ -179,6 +184,40 @@ def serve(settings: Settings) -> None:
         _flush_webhooks(webhooks)
         couriers.close(LAST_WORDS)
     log.info("stopped")
+
+
+@contextmanager
+def _running_sweeper(
+    latest: LatestSnapshot, settings: Settings, world: World, webhooks: EngineWebhooks
+) -> Iterator[Sweeper]:
+    """Have what has lapsed ended where passes do not in time."""
+    open_world = partial(_sweep_world, settings, world, webhooks)
+    with closing(Sweeper(latest, open_world, clock=world.clock, random=random.random)) as sweeper:
+        sweeper.start()
+        yield sweeper
+
+
+def _count_pass(process: ProcessMetrics, sweeper: Sweeper, result: PassResult, seconds: float) -> None:
+    """Count a pass, and let the sweeper know how long a good one takes."""
+    process.count_pass(result, seconds)
+    if result is PassResult.OK:
+        sweeper.note_pass(seconds)
+
+
+@contextmanager
+def _sweep_world(settings: Settings, world: World, webhooks: EngineWebhooks) -> Iterator[SweepWorld]:
+    """Open the repository once more, for a sweep in a thread of its own: it sees no cluster and renders nothing."""
+    with open_repository(settings) as repository:
+        sweeping = replace(
+            world,
+            repository=repository,
+            clusters=JoinedView(),
+            sinks=(EventLog(), webhooks),
+            recording=None,
+            measure=unmeasured,
+            gpu_use=None,
+        )
+        yield SweepWorld(world=sweeping, memory=make_memory(repository))
 
 
 def _uses_approval(latest: LatestSnapshot) -> bool:

@@ -8,14 +8,12 @@ of others.
 from __future__ import annotations
 
 import time
-from functools import partial
 
 from reconciler.daemon.loop import ORDER
 from reconciler.daemon.orders.order_batches import OrderBatches, join_outcomes
 from reconciler.daemon.orders.order_queue import Batch, OrderQueue
 from reconciler.daemon.reconcile import Memory, Outcome, World, reconcile_once
 from reconciler.daemon.snapshot import LatestSnapshot
-from reconciler.daemon.steer import sweep_on_failure
 from reconciler.errors import Conflict
 from reconciler.model.tree import Tips
 
@@ -48,7 +46,7 @@ class PassRunner:
         until = since + LONGEST_RECEIVING
         if waiting >= MANY and time.monotonic() < until:
             self._since = since
-            received = sweep_on_failure(self._world, self._memory, partial(self._receive, until, fetch=fetch))
+            received = self._receive(until, fetch=fetch)
             if received is not None:
                 self._queue.wake(ORDER)
                 return received
@@ -58,8 +56,7 @@ class PassRunner:
 
     def _whole(self, batch: Batch, *, fetch: bool) -> Outcome:
         with batch.at_stake():
-            attempt = partial(reconcile_once, self._world, self._memory, fetch=fetch, orders=batch.orders)
-            outcome = sweep_on_failure(self._world, self._memory, attempt)
+            outcome = reconcile_once(self._world, self._memory, fetch=fetch, orders=batch.orders)
             self._latest.post(outcome)
         batch.answer(outcome)
         return outcome

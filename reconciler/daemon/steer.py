@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -28,7 +27,7 @@ from reconciler.daemon.reconcile import (
     render_plan,
     store_commits,
 )
-from reconciler.errors import Conflict, InvalidInput, OverspillError, Transient
+from reconciler.errors import Conflict, InvalidInput, Transient
 from reconciler.model.approval import ProposalEnd
 from reconciler.model.capacity import Observed
 from reconciler.model.ids import CommitId
@@ -115,22 +114,6 @@ def carry_out(world: World, memory: Memory, draft: CommitDraft) -> Outcome:
     push = begin_push(world, memory, draft.decision, draft.rendered, ids)
     push.end()
     return push.outcome
-
-
-def sweep_on_failure(world: World, memory: Memory, attempt: Callable[[], T]) -> T:
-    """Attempt a pass, and if it fails for a reason of our own, end at least the expired placements.
-
-    An expired burst does not wait for a broken file, observation, order or program: its expiry is in git, and needs
-    nothing else. The failure itself is raised nevertheless.
-    """
-    try:
-        return attempt()
-    except (Conflict, Transient):
-        raise
-    except Exception:
-        with suppress(OverspillError):
-            carry_out(world, memory, draft_sweep(world, memory))
-        raise
 
 
 def draft_sweep(world: World, memory: Memory) -> CommitDraft:

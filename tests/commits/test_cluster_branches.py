@@ -13,7 +13,7 @@ from reconciler.adapters.git import GitRepository
 from reconciler.core.commits.cluster_branches import catch_up_message
 from reconciler.core.decide.decide import sweep
 from reconciler.daemon.reconcile import reconcile_once
-from reconciler.daemon.steer import carry_out, draft_from_git, sweep_on_failure
+from reconciler.daemon.steer import carry_out, draft_from_git, draft_sweep
 from reconciler.errors import Conflict, InvalidInput
 from reconciler.model.ids import ClusterName, CommitId
 from reconciler.model.tree import Advance, branch_of
@@ -360,12 +360,15 @@ def test_a_sweep_with_nothing_to_end_puts_the_branches_right(remote: Remote, pas
     assert branches(remote) == right
 
 
-def test_a_daemon_that_fails_at_every_pass_still_ends_the_burst_in_the_cluster(remote: Remote, passes: Passes) -> None:
+def test_a_sweep_of_a_daemon_that_fails_at_every_pass_ends_the_burst_in_the_cluster(
+    remote: Remote, passes: Passes
+) -> None:
     burst(passes)
     remote.move("main", None)
     passes.advance(700)
     with pytest.raises(InvalidInput, match="source branch"):
-        sweep_on_failure(passes.world(), passes.memory, lambda: reconcile_once(passes.world(), passes.memory))
+        reconcile_once(passes.world(), passes.memory)
+    carry_out(passes.world(), passes.memory, draft_sweep(passes.world(), passes.memory))
     assert branches(remote) == dict.fromkeys(WORKERS, EMPTY)
 
 
