@@ -77,6 +77,12 @@ class Settings:
     source_logins_file: Path | None = None
     """Read anew for each call of git."""
     source_ssh_key: Path | None = None
+    signing_key: Path | None = None
+    """Read anew for each batch of commits, as its passphrase is."""
+    signing_passphrase: Path | None = None
+    allowed_signers: Path | None = None
+    allowed_openpgp_keys: Path | None = None
+    commit_trailers: tuple[str, ...] = ()
     committer_name: str = "Overspill"
     committer_email: str = "overspill@overspill.dev"
     traces: str = ""  # the address of a collector
@@ -138,6 +144,11 @@ def from_environment(env: Mapping[str, str]) -> Settings:
         known_hosts=reader.path("KNOWN_HOSTS"),
         source_logins_file=reader.path("SOURCE_LOGINS_FILE"),
         source_ssh_key=reader.path("SOURCE_SSH_KEY"),
+        signing_key=reader.path("SIGNING_KEY_FILE"),
+        signing_passphrase=reader.path("SIGNING_PASSPHRASE_FILE"),
+        allowed_signers=reader.path("ALLOWED_SIGNERS_FILE"),
+        allowed_openpgp_keys=reader.path("ALLOWED_OPENPGP_KEYS_FILE"),
+        commit_trailers=reader.trailers("COMMIT_TRAILERS"),
         committer_name=reader.text("COMMITTER_NAME", "Overspill"),
         committer_email=reader.email("COMMITTER_EMAIL", "overspill@overspill.dev"),
         record=reader.path("RECORD"),

@@ -21,6 +21,8 @@ from reconciler.model.units import ONE, parse_duration, parse_quantity
 
 _BRANCH = re.compile(r"(?!.*(\.\.|@\{|//|\.lock(/|$)|/\.))[A-Za-z0-9_][\w./@+-]*(?<![/.])", re.ASCII)
 _LISTEN = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([^\s:/\[\]]*)):(\d{1,5})")
+_TRAILER = re.compile(r"[A-Za-z][A-Za-z0-9-]*: \S.*")
+_MOST_TRAILERS, _LONGEST_TRAILER = 10, 200
 _MAX_SECRET = 64 << 10
 _SHORT = 16
 _WORDS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
@@ -198,6 +200,19 @@ class Reader:
         else:
             return value
         return ""
+
+    def trailers(self, name: str) -> tuple[str, ...]:
+        """Read lines for the end of commit messages, none with a key of ours, which programs read back."""
+        lines = tuple(line.strip() for line in self.env.get(PREFIX + name, "").splitlines() if line.strip())
+        for line in lines:
+            wrong = _TRAILER.fullmatch(line) is None or not line.isprintable() or line.lower().startswith("overspill-")
+            if wrong or len(line) > _LONGEST_TRAILER:
+                self.refuse(name, f"{line[:80]!r} is no trailer of yours", "Signed-off-by: Bot <bot@example.com>")
+                return ()
+        if len(lines) > _MOST_TRAILERS:
+            self.refuse(name, f"has {len(lines)} lines", f"at most {_MOST_TRAILERS}")
+            return ()
+        return lines
 
     def email(self, name: str, default: str) -> str:
         """Read a mail address that is valid in a commit."""

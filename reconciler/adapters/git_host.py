@@ -73,9 +73,13 @@ def find_host(http: HttpClient, url: str, credentials: Credentials) -> HostAddre
 
 
 class GitHost:
-    """Asks the host of a repository (a `ports.BranchRuleSource`); `timeout` is in seconds, for each answer."""
+    """Asks the host of a repository (a `ports.BranchRuleSource`); `timeout` is in seconds, for each answer.
 
-    def __init__(self, url: str, credentials: Credentials, *, timeout: float) -> None:
+    `signed` says whether our commits are signed.
+    """
+
+    def __init__(self, url: str, credentials: Credentials, *, timeout: float, signed: bool = False) -> None:
+        self._signed = signed
         self._url, self._credentials = url, credentials
         self._project = project_of(check_address(url, credentials).url)
         self._timeout = timeout
@@ -96,6 +100,7 @@ class GitHost:
             software=host.software,
             project=host.project,
             page=settings_page(host.software, host.root, host.project),
+            signed=self._signed,
             answers=answers,
         )
 

@@ -190,7 +190,12 @@ def inspected(
         around = Surroundings(
             url=logs.redact(without_query(settings.repo)),
             rehearsal=repository,
-            host=GitHost(settings.repo, credentials(settings), timeout=PATIENCE.total_seconds()),
+            host=GitHost(
+                settings.repo,
+                credentials(settings),
+                timeout=PATIENCE.total_seconds(),
+                signed=settings.signing_key is not None,
+            ),
             servers=KubeInquiry(kubeconfig, clock=SystemClock(), patience=PATIENCE, plugins=settings.login_plugins),
             endpoints=settings.notify,
             reach=partial(reach, timeout=PATIENCE.total_seconds()),

@@ -13,6 +13,7 @@ import structlog
 
 from reconciler.adapters.clock import SystemClock
 from reconciler.adapters.git import Credentials, GitRepository
+from reconciler.adapters.git.signing import AllowedSigners, SigningKey
 from reconciler.adapters.git.source_repositories import SourceRepositories
 from reconciler.adapters.kubeconfig_files import existing_kubeconfig
 from reconciler.adapters.ledger_file import LedgerFile
@@ -63,6 +64,20 @@ def committer(settings: Settings) -> Identity:
     return Identity(name=settings.committer_name, email=settings.committer_email)
 
 
+def signing_key(settings: Settings) -> SigningKey | None:
+    """Return the key that commits are signed with, if the settings name one."""
+    if settings.signing_key is None:
+        return None
+    return SigningKey(key=settings.signing_key, passphrase=settings.signing_passphrase)
+
+
+def allowed_signers(settings: Settings) -> AllowedSigners | None:
+    """Return whose signatures the source branch has to have, if the settings name any."""
+    if settings.allowed_signers is None and settings.allowed_openpgp_keys is None:
+        return None
+    return AllowedSigners(ssh=settings.allowed_signers, openpgp=settings.allowed_openpgp_keys)
+
+
 def open_repository(settings: Settings, measure: MeasureCall = unmeasured_call) -> GitRepository:
     """Open the mirror of the fleet repository, which its user closes."""
     return GitRepository(
@@ -72,6 +87,9 @@ def open_repository(settings: Settings, measure: MeasureCall = unmeasured_call) 
         output_branch=settings.output_branch,
         committer=committer(settings),
         credentials=credentials(settings),
+        signing=signing_key(settings),
+        trailers=settings.commit_trailers,
+        allowed_signers=allowed_signers(settings),
         measure=measure,
     )
 

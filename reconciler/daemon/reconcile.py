@@ -219,6 +219,16 @@ def look(world: World, source: SourceReader, commit: CommitId) -> tuple[Observed
     return observed, desired
 
 
+def _unsigned(branch: str, tips: Tips) -> Problem:
+    """Report commits of the source branch that are not in force, since none of them is signed as required."""
+    return Problem(
+        path=f"branch {branch}",
+        message=f"no allowed signer has signed {str(tips.unsigned)[:12]}: {str(tips.source)[:12]} stays in force",
+        hint="sign the newest commit, as with `git commit --amend --no-edit -S`, or list who has signed it in"
+        " OVERSPILL_ALLOWED_SIGNERS_FILE",
+    )
+
+
 def read_input(
     world: World, memory: Memory, tips: Tips, orders: tuple[Order, ...], seen: Observed | None = None
 ) -> PassInput:
@@ -233,6 +243,8 @@ def read_input(
         seen = with_node_pool_differences(seen, desired)
     else:
         desired = memory.source.expanded(tips.source, seen)
+    if tips.unsigned is not None:
+        desired = replace(desired, problems=(*desired.problems, _unsigned(world.source_branch, tips)))
     now = _read_clock(world, memory)
     history = memory.history
     author = world.author

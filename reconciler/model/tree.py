@@ -99,6 +99,8 @@ class Tips:
     output: CommitId | None
     output_at: datetime | None = None
     """Committer time of the output tip: history must not run backwards even if the clock does."""
+    unsigned: CommitId | None = None
+    """The real tip of the source branch, where `source` stands for it since no allowed signer has signed it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -72,6 +72,15 @@ def test_egs_strictness_is_asked_for_in_a_word(value: str, *, strict: bool) -> N
     assert from_environment({"OVERSPILL_STRICT_EGS_API": value}).strict_egs_api is strict
 
 
+def test_lines_of_commit_messages_are_trailers_of_the_organisation() -> None:
+    lines = "Signed-off-by: Bot <bot@example.com>\nChange-Type: routine\n"
+    assert from_environment({"OVERSPILL_COMMIT_TRAILERS": lines}).commit_trailers == tuple(lines.splitlines())
+    wrong = ("Overspill-Confirm: deletion", "overspill-action: Place", "no trailer", f"X: {'y' * 300}", "X: \x1b[1m")
+    for line in (*wrong, "\n".join(["X: y"] * 11)):
+        with pytest.raises(InvalidInput, match="OVERSPILL_COMMIT_TRAILERS"):
+            from_environment({"OVERSPILL_COMMIT_TRAILERS": line})
+
+
 def test_secrets_do_not_show_in_a_repr() -> None:
     settings = from_environment(
         {

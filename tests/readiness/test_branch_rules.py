@@ -48,6 +48,24 @@ def test_rules_of_a_host_are_told(
     assert bool(result.remedy) is (readiness is not Readiness.OK)
 
 
+@pytest.mark.parametrize(
+    ("signed", "readiness", "words"),
+    [
+        (False, Readiness.MISSING, "OVERSPILL_SIGNING_KEY_FILE"),
+        (True, Readiness.OK, ""),
+    ],
+)
+def test_rule_of_signed_commits_is_met_by_a_key(signed: bool, readiness: Readiness, words: str) -> None:
+    paths = rule_paths(GITHUB, "acme/fleet", "placements")
+    bodies: list[Json] = [[{"type": "required_signatures"}], {"protected": False}]
+    told = {path: HostAnswer(status=200, body=body) for path, body in zip(paths, bodies, strict=True)}
+    rules = BranchRules(software=GITHUB, project="acme/fleet", page=PAGE, answers=told, signed=signed)
+    result = rules_result("placements", rules)
+    assert result is not None
+    assert result.readiness is readiness
+    assert words in result.remedy
+
+
 def test_names_of_branches_and_projects_are_quoted() -> None:
     (path,) = rule_paths(GITLAB, "acme/fleet", "placements/worker 2")
     assert path == "/api/v4/projects/acme%2Ffleet/repository/branches/placements%2Fworker%202"

@@ -11,22 +11,30 @@ from reconciler.model.tree import ROOT, Commit, Identity, Projection
 from reconciler.text.redaction import redacted
 
 _BRANCH = "refs/overspill/writing"
+_TRAILER = re.compile(r"[A-Za-z0-9-]+: .*")
 _END = f"reset {_BRANCH}\nfrom {'0' * 40}\ndone\n".encode()
 """The object id that deletes a ref."""
 
 
-def stream(base: CommitId | None, after: datetime | None, commits: Sequence[Commit], committer: Identity) -> bytes:
+def stream(
+    base: CommitId | None,
+    after: datetime | None,
+    commits: Sequence[Commit],
+    committer: Identity,
+    *,
+    trailers: Sequence[str] = (),
+) -> bytes:
     """Write the commits on top of `base` as fast-import reads them, each asking for its id back.
 
     A commit's time is its own or that of its parent (`after` for the first), whichever is later, since git log and the
-    engines expect ordered times. The branch of the stream is deleted at the end, so that no ref is left; fast-import
-    keeps the objects all the same.
+    engines expect ordered times. `trailers` end each message. The branch of the stream is deleted at the end, so that
+    no ref is left; fast-import keeps the objects all the same.
     """
     parts: list[bytes] = []
     seconds = 0 if after is None else int(after.timestamp())
     for number, commit in enumerate(commits, start=1):
         seconds = max(seconds, int(commit.at.timestamp()))
-        parts.append(_head(number, commit.message, commit.author, committer, seconds))
+        parts.append(_head(number, with_trailers(commit.message, trailers), commit.author, committer, seconds))
         if number == 1 and base is not None:
             parts.append(f"from {base}\n".encode())
         parts += [f"D {_quote(path)}\n".encode() for path in commit.removes]
@@ -38,7 +46,7 @@ def stream(base: CommitId | None, after: datetime | None, commits: Sequence[Comm
     return b"".join(parts)
 
 
-def projected_stream(projections: Sequence[Projection], committer: Identity) -> bytes:
+def projected_stream(projections: Sequence[Projection], committer: Identity, *, trailers: Sequence[str] = ()) -> bytes:
     """Write the commits of clusters' branches in one stream; fast-import prints the id of the last one of each branch.
 
     A directory is added by its tree id, so none of its files is read or written. Times are as in `stream`.
@@ -53,7 +61,8 @@ def projected_stream(projections: Sequence[Projection], committer: Identity) -> 
         for position, snapshot in enumerate(projection.snapshots):
             number += 1
             seconds = max(seconds, int(snapshot.at.timestamp()))
-            parts.append(_head(number, snapshot.message, snapshot.author, committer, seconds))
+            message = with_trailers(snapshot.message, trailers)
+            parts.append(_head(number, message, snapshot.author, committer, seconds))
             if position == 0 and base is not None:
                 parts.append(f"from {base.commit}\n".encode())
             parts.append(b"deleteall\n")
@@ -63,6 +72,16 @@ def projected_stream(projections: Sequence[Projection], committer: Identity) -> 
         parts.append(f"get-mark :{number}\n".encode())
     parts.append(_END)
     return b"".join(parts)
+
+
+def with_trailers(message: str, trailers: Sequence[str]) -> str:
+    """Add lines of an organisation to the trailers of a message, or begin them."""
+    if not trailers:
+        return message
+    text = message.rstrip("\n")
+    _, paragraph, last = text.rpartition("\n\n")
+    begun = bool(paragraph) and all(_TRAILER.fullmatch(line) for line in last.split("\n"))
+    return text + ("\n" if begun else "\n\n") + "\n".join(trailers) + "\n"
 
 
 def _head(number: int, message: str, author: Identity, committer: Identity, seconds: int) -> bytes:

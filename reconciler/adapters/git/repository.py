@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -31,6 +34,7 @@ from reconciler.adapters.git.objects import (
 from reconciler.adapters.git.push import RefUpdate, doing
 from reconciler.adapters.git.remote import Credentials
 from reconciler.adapters.git.run import Runner
+from reconciler.adapters.git.signing import AllowedSigners, SigningKey, open_signer, signed
 from reconciler.core.commits.trailers import is_own
 from reconciler.errors import Conflict, InvalidInput, OverspillError, Transient
 from reconciler.model.ids import BlobId, ClusterName, CommitId, TreeId
@@ -56,6 +60,8 @@ from reconciler.ports import MeasureCall, unmeasured_call
 COMMITTER = Identity(name="Overspill", email="overspill@overspill.dev")
 """The default committer."""
 
+_MOST_UNSIGNED = 200
+"""Commits of the source branch that are looked at for a signature; each takes a process or two."""
 _MAX_PACKS = 40
 """Packs above which they are repacked, since each look-up searches all of them."""
 
@@ -78,6 +84,9 @@ class GitRepository:
         output_branch: str = "placements",
         committer: Identity = COMMITTER,
         credentials: Credentials | None = None,
+        signing: SigningKey | None = None,
+        trailers: Sequence[str] = (),
+        allowed_signers: AllowedSigners | None = None,
         timeout: timedelta = timedelta(seconds=60),
         measure: MeasureCall = unmeasured_call,
     ) -> None:
@@ -112,6 +121,10 @@ class GitRepository:
         )
         self.directory, self.owns_directory = mirror.shared, not mirror.private
         self._committer = committer
+        self._signing = signing
+        self._trailers = tuple(trailers)
+        self._allowed_signers = allowed_signers
+        self._in_force: tuple[tuple[CommitId | None, str], CommitId | None] | None = None
         self.shelf = MirrorFiles(runner)
         self.deliveries = DeliveryRefs(runner, remote)
         try:
@@ -140,9 +153,10 @@ class GitRepository:
     def fetch(self) -> Tips:
         """Fetch both branches and return their tips.
 
-        Raises Transient if the remote is unreachable or hangs, InvalidInput if it is missing or denies access.
+        Raises Transient if the remote is unreachable or hangs, InvalidInput if it is missing or denies access, or if
+        signatures are required and no commit of the source branch has one.
         """
-        return self._branches.fetch()
+        return self._trusted(self._branches.fetch())
 
     def fetch_commit(self, commit: CommitId) -> None:
         """Fetch a commit of any branch by its id, where the mirror lacks it.
@@ -161,8 +175,8 @@ class GitRepository:
         return self._branches.propose(branch_ref(branch))
 
     def tips(self) -> Tips:
-        """Return the tips of the last fetch or push."""
-        return self._branches.tips
+        """Return the tips of the last fetch or push; the source is the newest commit that is signed as required."""
+        return self._trusted(self._branches.tips)
 
     def branch_names(self) -> list[str]:
         """List the branches of the remote that are not ours."""
@@ -301,9 +315,11 @@ class GitRepository:
             return []
         after = None if base is None else self._committed_at(base)
         written = self._branches.local(
-            ["fast-import", "--quiet", "--done"], stdin=stream(base, after, commits, self._committer)
+            ["fast-import", "--quiet", "--done"],
+            stdin=stream(base, after, commits, self._committer, trailers=self._trailers),
         )
         made = [CommitId(line) for line in written.decode().split()]
+        made = self._sign(made, made)
         self._written = (base, frozenset(made))
         if base is not None and base == self.tips().source:
             self._on_source = frozenset(made)
@@ -326,13 +342,19 @@ class GitRepository:
 
     def project(self, projections: Sequence[Projection]) -> list[Advance]:
         """Write commits for branches of clusters into the mirror, and return the new tip of each, in order."""
-        made = self._branches.local(
-            ["fast-import", "--quiet", "--done"], stdin=projected_stream(projections, self._committer)
+        written = self._branches.local(
+            ["fast-import", "--quiet", "--done"],
+            stdin=projected_stream(projections, self._committer, trailers=self._trailers),
         )
+        made = [CommitId(line) for line in written.decode().split()]
+        if self._signing is not None:
+            bases = [f"^{projection.base.commit}" for projection in projections if projection.base]
+            listed = self._branches.local(["rev-list", "--topo-order", "--reverse", *made, *bases])
+            made = self._sign([CommitId(line) for line in listed.decode().split()], made)
         advances: list[Advance] = []
         self._projected = {}
-        for projection, line in zip(projections, made.decode().split(), strict=True):
-            new, base = CommitId(line), projection.base
+        for projection, new in zip(projections, made, strict=True):
+            base = projection.base
             old = base.commit if base else None
             at = max(snapshot.at for snapshot in projection.snapshots)
             last = projection.snapshots[-1].directory
@@ -350,7 +372,7 @@ class GitRepository:
         """
         output = self._branches.output
         checked_id(new)
-        if self.tips().output != old:
+        if self._branches.tips.output != old:
             raise Conflict(f"{doing(self._branches, output)}: the branch has moved since this was decided")
         if old is not None and not self._descends(new, old):
             raise Conflict(f"{doing(self._branches, output)}: {new[:12]} does not follow {old[:12]}")
@@ -367,7 +389,7 @@ class GitRepository:
 
         def end() -> None:
             moved()
-            self._branches.tips = Tips(source=self.tips().source, output=new, output_at=self._committed_at(new))
+            self._branches.tips = Tips(source=self._branches.tips.source, output=new, output_at=self._committed_at(new))
             self._branches.note_moved(stand)
 
         return end
@@ -385,7 +407,10 @@ class GitRepository:
         push.begin(self._branches, [RefUpdate(branch=branch_ref(branch), old=old, new=new)])()
 
     def rehearse_push(self) -> None:
-        """Try to push as a dry run: the tip of the output branch, or that of the source branch before it begins."""
+        """Try to push as a dry run: the tip of the output branch, or that of the source branch before it begins.
+
+        A key that cannot sign is refused as well.
+        """
         tips = self.tips()
         commit = tips.output or tips.source
         if commit is None:
@@ -393,16 +418,71 @@ class GitRepository:
                 f"{doing(self._branches, self._branches.output)}: there is no commit to try it with"
                 " (try: push the source branch first)"
             )
+        if self._signing is not None:
+            with open_signer(self._signing) as signer:
+                signer.sign(b"")
         push.rehearse(self._branches, commit)
 
     def maintain(self) -> None:
         """Repack the small packs of many fetches and writes; does nothing while they are few."""
         self._branches.pack(above=_MAX_PACKS)
 
+    def _sign(self, order: Sequence[CommitId], made: Sequence[CommitId]) -> list[CommitId]:
+        """Sign commits, parents first, where that is asked for, and return what `made` has become."""
+        if self._signing is None or not order:
+            return list(made)
+        new: dict[str, str] = {}
+        with self._whole(), open_signer(self._signing) as signer, tempfile.TemporaryDirectory(prefix="ovs-") as place:
+            for number, (commit, raw) in enumerate(zip(order, self._branches.reader.read(order), strict=True)):
+                new[commit], content = signed(raw, new, signer)
+                (Path(place) / str(number)).write_bytes(content)
+            paths = "".join(f"{place}/{number}\n" for number in range(len(order)))
+            stored = self._branches.local(
+                ["hash-object", "-t", "commit", "-w", "--no-filters", "--stdin-paths"], stdin=paths.encode()
+            )
+        if stored.decode().split() != list(new.values()):
+            raise Transient("signing commits: git stored others than were signed")
+        return [CommitId(new[commit]) for commit in made]
+
+    def _trusted(self, tips: Tips) -> Tips:
+        """Put the newest commit that an allowed signer has signed in place of the source branch's tip."""
+        if self._allowed_signers is None or tips.source is None:
+            return tips
+        asked = (tips.source, self._allowed_signers.digest())
+        if self._in_force is None or self._in_force[0] != asked:
+            self._in_force = (asked, self._newest_signed(tips.source))
+        signed_tip = self._in_force[1]
+        if signed_tip is None:
+            raise InvalidInput(
+                f"source branch at {tips.source[:12]}: none of its last {_MOST_UNSIGNED} commits is signed by an"
+                " allowed signer, so that none is in force (sign the newest one, or mend"
+                " OVERSPILL_ALLOWED_SIGNERS_FILE)"
+            )
+        if signed_tip == tips.source:
+            return tips
+        return replace(tips, source=signed_tip, unsigned=tips.source)
+
+    def _newest_signed(self, tip: CommitId) -> CommitId | None:
+        """Find the newest commit with a trusted signature, along first parents."""
+        if self._allowed_signers is None:
+            return tip
+        branches = self._branches
+        history = History(
+            branches.reader, branches.local, branches.shallow,
+            deepen=lambda depth: branches.deepen(branches.source, depth),
+        )  # fmt: skip # short arguments
+        with self._whole(), self._allowed_signers.settings() as (options, environment):
+            runner = replace(branches.runner, environment={**branches.runner.environment, **environment})
+            for commit in islice(history.first_parents(tip), _MOST_UNSIGNED):
+                if runner.run([*options, "verify-commit", commit.logged.id]).status == 0:
+                    return commit.logged.id
+        return None
+
     def _history(self, tip: CommitId) -> History:
         """Return the history of the branch that a commit was fetched from."""
         branches = self._branches
-        of_source = tip == branches.tips.source or tip in self._on_source
+        trusted = self._in_force[1] if self._in_force else None
+        of_source = tip in (branches.tips.source, trusted) or tip in self._on_source
         branch = branches.source if of_source else branches.output
         return History(
             branches.reader, branches.local, branches.shallow, deepen=lambda depth: branches.deepen(branch, depth)
@@ -413,15 +493,15 @@ class GitRepository:
 
         A tip is one in any case: the mirror is broken where it lacks that.
         """
-        source = self.tips().source
-        if source is None or commit in (source, self.tips().output):
+        source = self._branches.tips.source
+        if source is None or commit in (source, self._branches.tips.output):
             return True
         with self._whole():
             return self._history(source).reaches(source, commit)
 
     def _committed_at(self, commit: CommitId) -> datetime:
         """Return the committer time of a commit in the mirror."""
-        tips = self.tips()
+        tips = self._branches.tips
         if commit == tips.output and tips.output_at is not None:
             return tips.output_at
         with self._whole():

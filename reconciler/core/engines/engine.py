@@ -32,6 +32,8 @@ class Bootstrap(Protocol):
 
     per_cluster: bool
     """Whether the objects are those of one cluster, because the engine runs in each."""
+    verification: str
+    """Comments on how the engine checks OpenPGP signatures of commits, for a branch that has them."""
     conditions: Mapping[str, tuple[str, str]]
     """By the kind of those objects that report on themselves: the condition, and its status where all is well."""
     secrets: Mapping[str, tuple[str, ...]]

@@ -18,6 +18,7 @@ _BLOCKING = frozenset({
     "committer_email_pattern", "branch_name_pattern",
 })  # fmt: skip # a list of words, filled line by line
 """Types of GitHub's rules that may refuse a plain push of new commits; others forbid deletion, or a forced push."""
+_SIGNATURES = "required_signatures"
 _OK, _ABSENT = 200, 404
 
 
@@ -48,6 +49,8 @@ class BranchRules:
     """The path of the repository, ``acme/fleet``."""
     page: str
     """The address of the page on which the rules are."""
+    signed: bool = False
+    """Whether our commits are signed."""
     answers: Mapping[str, HostAnswer] = field(default_factory=dict, hash=False)
     """By the paths of `rule_paths`."""
 
@@ -85,7 +88,7 @@ def rules_result(branch: str, rules: BranchRules) -> CheckResult | None:
         return None
     first, *more = (rules.answers[path] for path in rule_paths(rules.software, rules.project, branch))
     if rules.software is HostSoftware.GITHUB:
-        return _of_github(subject, first, more[0], rules.page)
+        return _of_github(subject, first, more[0], rules)
     if first.status == _ABSENT:
         return unknown(subject, f"{rules.software} tells them once the branch is there", "overspill once")
     may = at(first.body, ("can_push" if rules.software is HostSoftware.GITLAB else "user_can_push",))
@@ -96,11 +99,18 @@ def rules_result(branch: str, rules: BranchRules) -> CheckResult | None:
     return missing(subject, f"{rules.software} does not let this account push: the branch is protected", rules.page)
 
 
-def _of_github(subject: str, rules: HostAnswer, branch: HostAnswer, page: str) -> CheckResult:
+def _of_github(subject: str, rules: HostAnswer, branch: HostAnswer, asked: BranchRules) -> CheckResult:
     """Look at the rulesets, and at the older protection, whose details GitHub tells to administrators alone."""
+    page = asked.page
     if rules.status != _OK or not isinstance(rules.body, list):
         return unknown(subject, f"GitHub does not tell them to this account ({rules.status})", page)
-    types = sorted({str(rule.get("type")) for rule in rules.body if isinstance(rule, dict)} & _BLOCKING)
+    found = {str(rule.get("type")) for rule in rules.body if isinstance(rule, dict)} & _BLOCKING
+    if _SIGNATURES in found and not asked.signed:
+        why = "GitHub requires signed commits, and ours are not: no push is taken"
+        return missing(
+            subject, why, "set OVERSPILL_SIGNING_KEY_FILE; its public key goes to the account as a signing key"
+        )
+    types = sorted(found - {_SIGNATURES})
     if types:
         why = f"GitHub has the rules {join_names(types)}: they refuse pushes, unless the account may bypass them"
         return unknown(subject, why, page)

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import click
 
+from reconciler.adapters.git.signing import SignatureFormat
 from reconciler.app.commands import connected
+from reconciler.app.world import signing_key
 from reconciler.cli import printing
 from reconciler.cli.actions.setup.object_table import confirm, managers, refuse_conflicts, refuse_refused, show_changes
 from reconciler.cli.kubeconfig import usual_kubeconfig
@@ -82,6 +84,12 @@ def apply(
     refuse_refused(done)
 
 
+def _signs_with_openpgp(settings: Settings) -> bool:
+    """Tell whether commits get signatures of the one format that engines check."""
+    signing = signing_key(settings)
+    return signing is not None and signing.format() is SignatureFormat.OPENPGP
+
+
 def _texts(
     settings: Settings, engine: str, cluster: str | None, since: str | None
 ) -> tuple[Callable[[Desired], str], Desired, str | Desired | None]:
@@ -103,8 +111,10 @@ def _texts(
         raise InvalidInput(problems=errors)
     name = ClusterName(cluster) if cluster is not None else None
 
+    advice = chosen.verification if _signs_with_openpgp(settings) else ""
+
     def text(fleet: Desired) -> str:
-        return chosen.text(fleet, name, output_branch=settings.output_branch)
+        return advice + chosen.text(fleet, name, output_branch=settings.output_branch)
 
     return text, desired, earlier
 

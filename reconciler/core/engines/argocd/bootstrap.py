@@ -47,8 +47,13 @@ _INSTALLATION = "https://raw.githubusercontent.com/argoproj/argo-cd/stable/manif
 
 _PROJECT = """\
 # The bounds of every placement, whatever the output branch says: sources, destinations and kinds.
-# If commits of the output branch are signed with GPG, have Argo CD check them (3.5 or newer) by adding to spec:
+"""
+
+_VERIFICATION = """\
+# Commits of the output branch are signed with OpenPGP. Argo CD (3.5 or newer) checks them once you have added the
+# public key to it (argocd gpg add), and to the spec of the AppProject:
 #   sourceIntegrity: {git: {policies: [{repos: [{url: "<repository>"}], gpg: {mode: strict, keys: ["<key id>"]}}]}}
+# Do so once all commits that it follows are signed: it deploys no others.
 """
 
 _LEVELS = """\
@@ -129,6 +134,7 @@ class ArgoCDBootstrap:
     """The objects of Argo CD's own cluster, for all clusters that it deploys to (a `Bootstrap`)."""
 
     per_cluster = False
+    verification = _VERIFICATION
     conditions: Mapping[str, tuple[str, str]] = MappingProxyType({"ApplicationSet": ("ErrorOccurred", "False")})
     secrets: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 

@@ -90,13 +90,17 @@ _JOBS = """\
 """
 
 _SOURCE = """\
-# The branch, and of it only what is for this cluster. Leave secretRef out for a repository that anybody may read. If
-# the commits are signed, have Flux check them: verify: {mode: HEAD, secretRef: {name: <secret of public keys>}}.
+# The branch, and of it only what is for this cluster. Leave secretRef out for a repository that anybody may read.
+"""
+
+_VERIFICATION = """\
+# Commits of the output branch are signed with OpenPGP. Flux checks them once the GitRepository below has in its spec:
+#   verify: {mode: HEAD, secretRef: {name: <secret of public keys>}}
+# Do so once the newest commit is signed: it deploys no other.
 """
 
 _OWN = """\
-# The branch of this cluster, which holds nothing else. Leave secretRef out for a repository that anybody may read. If
-# the commits are signed, have Flux check them: verify: {mode: HEAD, secretRef: {name: <secret of public keys>}}.
+# The branch of this cluster, which holds nothing else. Leave secretRef out for a repository that anybody may read.
 """
 
 _FOLLOW = """\
@@ -125,6 +129,7 @@ class FluxBootstrap:
     """The objects of one cluster (a `Bootstrap`)."""
 
     per_cluster = True
+    verification = _VERIFICATION
     conditions: Mapping[str, tuple[str, str]] = MappingProxyType(
         dict.fromkeys(("GitRepository", "Kustomization", "Receiver"), ("Ready", "True"))
     )
