@@ -9,7 +9,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.chaos import broken_transfers, kills, many_passes, notifications, sigterm
+from tests.chaos import (
+    broken_transfers,
+    full_disk,
+    kills,
+    many_passes,
+    notifications,
+    process_kills,
+    sigterm,
+    two_daemons,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +36,9 @@ DISTURBANCES: Mapping[str, Disturbance] = {
     "passes": Disturbance(run=many_passes.run, number=2_000),
     "transfers": Disturbance(run=broken_transfers.run, number=200),
     "notifications": Disturbance(run=notifications.run, number=100),
+    "process-kills": Disturbance(run=process_kills.run, number=1_000),
+    "two-daemons": Disturbance(run=two_daemons.run, number=600),  # seconds
+    "disks": Disturbance(run=full_disk.run, number=20),
     "sigterm": Disturbance(run=sigterm.run, number=1),
 }
 
