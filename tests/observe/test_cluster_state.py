@@ -475,20 +475,24 @@ def test_pod_behind_a_scheduling_gate_waits_and_names_the_gate() -> None:
     assert [one.cause for one in rollout(held).waiting] == [f"held by scheduling gate {gate}"]
 
 
-def test_replicas_whose_pods_are_refused_wait_since_the_refusal() -> None:
-    raw = workload("vllm", 4)
+@pytest.mark.parametrize("replicas", [4, 2**31 - 1])
+def test_replicas_whose_pods_are_refused_wait_since_the_refusal(replicas: int) -> None:
+    raw = workload("vllm", replicas)
     told = {"type": "ReplicaFailure", "status": "True", "lastTransitionTime": SINCE, "message": "exceeded quota: gpus"}
     raw["status"]["conditions"] = [told]
     made = state(VLLM, deployments=[raw], replicasets=DEMO[Resource.REPLICA_SETS], pods=[pod("a", on="gpu-1")])
     (found,) = made.observation(NAME, AT).workloads
     assert [(one.replicas, one.since, one.cause) for one in found.waiting] == [
-        (3, TENTH, "pods refused: quota exceeded")
+        (replicas - 1, TENTH, "pods refused: quota exceeded")
     ]
 
 
-@pytest.mark.parametrize(("policy", "waiting"), [("OrderedReady", 4), ("Parallel", 1)])
-def test_pods_that_a_stateful_set_makes_one_by_one_wait_behind_the_first(policy, waiting) -> None:
-    raw = workload("vllm", 5)
+@pytest.mark.parametrize(
+    ("policy", "replicas", "waiting"),
+    [("OrderedReady", 5, 4), ("Parallel", 5, 1), ("OrderedReady", 2**31 - 1, 2**31 - 2)],
+)
+def test_pods_that_a_stateful_set_makes_one_by_one_wait_behind_the_first(policy, replicas, waiting) -> None:
+    raw = workload("vllm", replicas)
     raw["spec"]["podManagementPolicy"] = policy
     owner = ("StatefulSet", "vllm")
     pods = [pod("vllm-0", on="gpu-1", owner=owner), pod("vllm-1", waits=NO_GPU, owner=owner)]

@@ -150,6 +150,8 @@ def _name_of(request: DeviceRequest) -> str:
     return request.resource or f"{CLASS_PREFIX}{request.options[0].device_class}"
 
 
+_MOST_REPLACEMENTS = 1000
+"""Pods of a newcomer that are counted one by one in the place of evicted ones; beyond it none is certain."""
 _UNTOLERATED = "which the workload does not tolerate"
 """The end of a shortfall that is due to taints alone."""
 
@@ -326,7 +328,7 @@ class ClusterCapacity:
             self._change(newcomer)  # the pods that it will meet there are unknown
         if newcomer.devices or newcomer.rules or not all(admits_anywhere(node, newcomer) for node in uncertain):
             return
-        for _ in range(pods - sum(freed) if uncertain else 0):
+        for _ in range(min(pods - sum(freed), _MOST_REPLACEMENTS) if uncertain else 0):
             pod, newcomer_usage = pod_usage(uncertain[0], shape), pod_usage(uncertain[0], newcomer)
             needed = replacement_needs(pod, newcomer_usage, [node.free for node in uncertain])
             if needed is None:

@@ -101,6 +101,8 @@ class ClusterDevices:
             if not all(self._meet(node, stocks, request, requests, handed) for request in requests):
                 handed.back_to(step)
                 return 1 if first and not count and self._meet_alone(node, stocks, requests, handed) else count
+            if len(handed.steps) == step:  # they take no device, and no number of pods ever does
+                return most
         return most
 
     def free(self, node: str, stocks: tuple[DeviceStock, ...], option: DeviceOption, handed: DeviceAllocation) -> int:

@@ -125,10 +125,12 @@ def separate_groups(held: list[int], size: int, limit: int) -> int:
 
     `held` is how many pods each node holds. A node gives at most one pod to each group.
     """
-    groups = limit
-    while (fewer := sum(min(pods, groups) for pods in held) // size) < groups:
-        groups = fewer
-    return groups
+    # Any fewer groups can have what some number of them can: the search takes a step for each bit of the number.
+    low, high = 0, max(0, min(limit, sum(held) // size))
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if sum(min(pods, middle) for pods in held) >= middle * size else (low, middle - 1)
+    return low
 
 
 def max_pods_on_node(shape: ReplicaShape, pods: int, replicas: int) -> int:

@@ -15,6 +15,10 @@ _SCALE = 64
 differ by at least one then."""
 
 
+_FEW = 64
+"""Seats for each claim that are handed out one by one."""
+
+
 class Claim(NamedTuple):
     """The claim of one cluster to seats, which are replicas. Of equal claims the one with fewer seats goes first."""
 
@@ -28,12 +32,19 @@ class Claim(NamedTuple):
 
 
 def apportion(more: int, claims: Sequence[Claim]) -> tuple[int, ...]:
-    """Hand out so many seats more, as far as claims may have them; return the seats of each claim."""
+    """Hand out so many seats more, as far as claims may have them; return the seats of each claim.
+
+    The work is bounded by the number of claims, however many the seats are.
+    """
     seats = [claim.seats for claim in claims]
+    if more > _FEW * len(claims):
+        level = _level(more, claims)
+        seats = [_seats_above(claim, level) for claim in claims]
+        more -= sum(seats) - sum(claim.seats for claim in claims)
     queue = [
-        _bid(claim, claim.seats, place)
+        _bid(claim, seats[place], place)
         for place, claim in enumerate(claims)
-        if claim.weight > 0 and claim.seats < claim.most
+        if claim.weight > 0 and seats[place] < claim.most
     ]
     heapq.heapify(queue)
     while more > 0 and queue:
@@ -44,6 +55,27 @@ def apportion(more: int, claims: Sequence[Claim]) -> tuple[int, ...]:
         if seats[place] < claim.most:
             heapq.heappush(queue, _bid(claim, seats[place], place))
     return tuple(seats)
+
+
+def _level(more: int, claims: Sequence[Claim]) -> int:
+    """Return the least bid above which no more seats are taken than there are: those of the very next bid remain."""
+    taken = sum(claim.seats for claim in claims)
+    low, high = 0, 1 + (max((claim.weight for claim in claims), default=0) << _SCALE)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if sum(_seats_above(claim, middle) for claim in claims) - taken <= more:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def _seats_above(claim: Claim, level: int) -> int:
+    """Return the seats of a claim once all of its bids of at least a level have been served."""
+    if claim.weight <= 0:
+        return claim.seats
+    served = ((claim.weight << _SCALE) // level + 1) // 2
+    return max(claim.seats, min(claim.most, served))
 
 
 def _bid(claim: Claim, seats: int, place: int) -> tuple[int, int, int, int]:

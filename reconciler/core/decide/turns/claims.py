@@ -27,6 +27,8 @@ from reconciler.model.plan import Reason
 from reconciler.text.wording import count, join_names
 
 _LONGEST_AHEAD = timedelta(hours=1)
+_PARTS = 100
+"""The most parts in which a burst gives back, each of which is weighed by itself: one replica, of up to so many."""
 _PATIENCE = 2
 """A workload below its share waits for so many turns of another one above its own, however little that is ahead."""
 
@@ -106,6 +108,7 @@ class Claims:
         """Claim the replicas that workloads need which would still have less of their share than this one."""
         given, gains = 0, Counter[WorkloadId]()
         margin = self._shares.margin(placement.workload, step)
+        part = max(1, placement.replicas // (_PARTS * step)) * step
         while given + step <= placement.replicas:
             claimant = next(
                 (
@@ -119,8 +122,10 @@ class Claims:
             )
             if claimant is None:
                 break
-            given += step
-            gains[claimant.workload] += self._give(claimant, step)
+            lacking, rest = -(-claimant.left // step) * step, (placement.replicas - given) // step * step
+            taken = min(part, lacking, rest)
+            given += taken
+            gains[claimant.workload] += self._give(claimant, taken)
         return self._claim(placement, given, gains, None) if given else None
 
     def _turn(self, placement: Placement, claimants: Sequence[_Claimant], step: int) -> RoomClaim | None:

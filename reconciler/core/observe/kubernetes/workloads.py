@@ -157,17 +157,17 @@ def _observe(root: Owner, members: Members, owned: Mapping[Owner, list[Owner]]) 
     spec = members.specs.get((root.kind, root.group), {}).get(f"{root.namespace}/{root.name}")
     wanted = max(wanted, spec.wanted) if spec is not None else wanted
     waiting_here = [pod for pod in pods if pod.admission not in members.dispatched]
-    held = [(pod.held, group_of(root, pod.groups)) for pod in waiting_here if pod.held is not None]
-    held += [
-        (unscheduled, group_of(root, maker.groups))
-        for maker, own in makers
-        for unscheduled in _uncreated_replicas(maker, own)
-    ]
+    waiting = Counter(
+        (pod.held.since, pod.held.cause, group_of(root, pod.groups)) for pod in waiting_here if pod.held is not None
+    )
+    for maker, own in makers:
+        unscheduled, missing = _uncreated_replicas(maker, own)
+        if unscheduled is not None:
+            waiting[unscheduled.since, unscheduled.cause, group_of(root, maker.groups)] += missing
     shape = _shape(root, pods, [maker for maker, _ in makers], members)
     if spec is not None and spec.unmade is not None and not pods:
-        held += [(spec.unmade, "")] * wanted
+        waiting[spec.unmade.since, spec.unmade.cause, ""] += wanted
         shape = shape or spec.shape
-    waiting = Counter((unscheduled.since, unscheduled.cause, group) for unscheduled, group in held)
     asking = members.asks.get(root, ())
     started = members.starts.get(root, "") or next(
         (words for pod in pods if (words := members.dispatched.get(pod.admission))), ""
@@ -179,6 +179,7 @@ def _observe(root: Owner, members: Members, owned: Mapping[Owner, list[Owner]]) 
         waiting=tuple(
             MissingReplicas(replicas=n, since=since, cause=cause, group=group)
             for (since, cause, group), n in sorted(waiting.items())
+            if n
         ),
         shape=shape,
         asks=tuple(ask for ask in (ask_record.ask(len(pods), ready) for ask_record in asking) if ask is not None),
@@ -250,13 +251,11 @@ def _held(pods: Iterable[PodRecord]) -> list[Unscheduled]:
     return [pod.held for pod in pods if pod.held is not None]
 
 
-def _uncreated_replicas(record: ControllerRecord, pods: list[PodRecord]) -> list[Unscheduled]:
-    """Return why replicas without a pod are held back: a refusal, or an earlier ordered pod without a node."""
+def _uncreated_replicas(record: ControllerRecord, pods: list[PodRecord]) -> tuple[Unscheduled | None, int]:
+    """Return why replicas without a pod are held back, and how many: a refusal, or an earlier ordered pod unplaced."""
     held, missing = _held(pods), record.wanted - len(pods)
-    if missing <= 0:
-        return []
-    if record.refused is not None:
-        return [record.refused] * missing
-    if record.ordered and held:
-        return [min(held, key=lambda unscheduled: unscheduled.since)] * missing
-    return []
+    if missing > 0 and record.refused is not None:
+        return record.refused, missing
+    if missing > 0 and record.ordered and held:
+        return min(held, key=lambda unscheduled: unscheduled.since), missing
+    return None, 0
