@@ -68,6 +68,9 @@ Host key verification failed.
             "https://h/_signin",
             "OVERSPILL_GIT_PASSWORD_FILE",
         ),
+        ("ERROR: The key you are authenticating with has been marked as read only.", "read only", "deploy key"),
+        ("remote: ERROR: Your SSH key has expired.", "expired", "OVERSPILL_SSH_KEY"),
+        ("remote: Access blocked: repository has been disabled", "disabled", "host"),
         ("/home/app/.ssh/config: line 3: Bad configuration option: foo", "line 3", "~/.ssh/config"),
     ],
 )
@@ -117,6 +120,18 @@ def test_rate_limit_is_waited_out_with_longer_pauses(said: str) -> None:
     assert isinstance(error, Transient)
     assert error.pause is not None
     assert error.pause.total_seconds() >= 30
+
+
+@pytest.mark.parametrize("name", ["quota", "maintenance", "rate-limit", "certificates", "signing"])
+def test_name_of_a_repository_means_nothing(name: str) -> None:
+    url = f"https://git.example.com/{name}/{name}.git"
+    said = f"fatal: unable to access '{url}/': Could not resolve host: git.example.com"
+    error = failure("fetching", said, check_address(url, None))
+    assert isinstance(error, Transient)
+    assert error.pause is None
+    ssh = check_address(f"git@git.example.com:{name}/fleet.git", None)
+    said = f"ssh: connect to host git.example.com port 22: Connection refused\n{name}/fleet.git: gone"
+    assert isinstance(failure("fetching", said, ssh), Transient)
 
 
 @pytest.mark.parametrize(
@@ -176,6 +191,14 @@ def test_what_is_said_is_bounded_and_sends_a_terminal_no_commands() -> None:
     assert "uid 7" in error or "line 499" in error
     assert "\x1b" not in error
     assert len(reason("y" * (10 << 20))) < 400
+
+
+@pytest.mark.parametrize("word", ["repository ", "@", "a://", "permission ", "- -> ", "branch ", "secret", "host key "])
+def test_what_is_said_is_read_in_linear_time(word: str) -> None:
+    """Each takes some milliseconds, and minutes where a pattern goes back over it."""
+    said = word * (64 * 1024 // len(word))
+    assert len(str(failure("fetching", said, SSH))) < 3000
+    assert len(str(rejection("pushing", "[remote rejected] (x)", f"remote: {said}", SSH))) < 3000
 
 
 def _said_by_ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str) -> OverspillError:

@@ -11,6 +11,7 @@ import shlex
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum
+from urllib.parse import urlsplit
 
 from reconciler.adapters.git.remote import Remote
 from reconciler.errors import Conflict, HostKeyChanged, InvalidInput, OverspillError, Transient, one_line
@@ -126,7 +127,7 @@ _MEANINGS = (
     _row(
         _Reaction.PERSON,
         r"account (?:is |has been |was )?(?:suspended|blocked|locked|disabled|deactivated)|suspended account"
-        r"|your account has been|pending approval|must accept the terms|password (?:has )?expired"
+        r"|your account has been|pending approval|must accept the terms|two-factor|password (?:has )?expired"
         r"|deploy key .{0,60}disabled",
         "have the account of this login put right at the host, or use another one",
     ),
@@ -137,12 +138,22 @@ _MEANINGS = (
     ),
     _row(
         _Reaction.PERSON,
+        r"marked as read.only|read.only (?:mirror|deploy key|key|copy)|is a mirror",
+        "let the deploy key write, or name the repository that the mirror is made from",
+    ),
+    _row(
+        _Reaction.PERSON,
+        r"error: 451|access blocked|repository .{0,60}(?:is |has been )(?:disabled|blocked|locked|deleted)|DMCA",
+        "have the repository put right at the host",
+    ),
+    _row(
+        _Reaction.PERSON,
         r"(?:has been|is|was) archived|archived (?:so|repository|project)|is read-?only.{0,40}archiv",
         "take the repository out of the archive, or name the one that replaces it",
     ),
     _row(
         _Reaction.TIME,
-        r"read-?only (?:mode|file system)|maintenance|temporarily unavailable|is (?:currently )?read-?only",
+        r"read-?only (?:mode|file system)|maintenance|temporarily unavailable|is currently read-?only",
         _PASSING,
     ),
     _row(
@@ -193,14 +204,16 @@ _MEANINGS = (
     ),
     _row(
         _Reaction.PERSON,
-        r"permission denied \(.{0,100}\)|permission denied, please try again",
+        r"ssh key .{0,60}(?:expired|revoked|not (?:found|valid))|permission denied \(.{0,100}\)"
+        r"|permission denied, please try again",
         "add the public key of OVERSPILL_SSH_KEY to the host, as a deploy key with write access or to an account that"
         " may see the repository",
     ),
     _row(_Reaction.PERSON, r"error: 403|access denied|permission .{0,200}denied|not allowed to push", _LOGIN_MAY),
     _row(
         _Reaction.PERSON,
-        r"not appear to be a git repository|repository .*not found|error: 404|error: 410|project you were looking for"
+        r"URL rejected|bad/illegal format|port number was not|not appear to be a git repository|repository .*not found"
+        r"|error: 404|error: 410|project you were looking for"
         r"|does not exist or you do not have permission|TF401019|could not be found",
         "check the repository's URL, and that this login may see it",
     ),
@@ -287,7 +300,7 @@ def failure(doing: str, stderr: str, remote: Remote) -> OverspillError:
             f"{doing}: the directory is no git repository (only `overspill check` reads plain directories; other"
             f" commands read what is committed, try: {begin})"
         )
-    meaning = _meaning(said, _MEANINGS)
+    meaning = _meaning(said, _MEANINGS, remote)
     if meaning is None:
         return Transient(f"{doing}: {reason(said)}")
     return _error(doing, meaning, said, remote)
@@ -310,7 +323,8 @@ def rejection(doing: str, summary: str, stderr: str, remote: Remote) -> Overspil
         )
     if _MOVED.search(summary):
         return Conflict(f"{doing}: {_shorten([summary, *remarks], '')}")
-    meaning = _meaning("\n".join(remarks), _RULES) or _meaning("\n".join((summary, *remarks)), _MEANINGS)
+    meaning = _meaning("\n".join(remarks), _RULES, remote)
+    meaning = meaning or _meaning("\n".join((summary, *remarks)), _MEANINGS, remote)
     if meaning is not None and meaning.remedy != _LOGIN_MAY:
         return _error(doing, meaning, "\n".join((summary, *remarks)), remote)
     shown = _shorten([summary, *remarks], "")
@@ -327,11 +341,15 @@ def rejection(doing: str, summary: str, stderr: str, remote: Remote) -> Overspil
 
 def reason(stderr: str) -> str:
     """Return what was said on one line, without progress and advice."""
-    return _shorten(_lines(stderr), "") or "git said nothing"
+    return _shorten(_lines(stderr[-_MOST:]), "") or "git said nothing"
 
 
-def _meaning(said: str, table: tuple[_Meaning, ...]) -> _Meaning | None:
-    return next((meaning for meaning in table if meaning.pattern.search(said)), None)
+def _meaning(said: str, table: tuple[_Meaning, ...], remote: Remote) -> _Meaning | None:
+    """Find the row of what was said; a repository may be called ``quota`` or ``maintenance``."""
+    path = (urlsplit(remote.url).path if "://" in remote.url else remote.url.rpartition(":")[2]).strip("/")
+    names = "|".join(map(re.escape, {path, path.removesuffix(".git")} - {""})) or "(?!)"
+    words = re.sub(rf"(?<![\w/-])/?(?:{names})(?![\w-])", "", _ADDRESS.sub("", _cut(said)))
+    return next((meaning for meaning in table if meaning.pattern.search(words)), None)
 
 
 def _error(doing: str, meaning: _Meaning, said: str, remote: Remote) -> OverspillError:
@@ -354,14 +372,16 @@ def _error(doing: str, meaning: _Meaning, said: str, remote: Remote) -> Overspil
     return InvalidInput(f"{doing}: {shown} (try: {remedy})")
 
 
+_ADDRESS = re.compile(r"[a-z][a-z+]{0,9}://[^\s'\"]{1,2000}")
 _MOST = 64 << 10
 """Characters at the end of what was said that are looked at."""
 _SHOWN = 1200
 """Characters of it that are shown."""
 _LINE = 300
+_LONGEST_LINE = 1000
 _NOISE = re.compile(
     r"(?:remote: )?\s*(?:(?:Enumerating|Counting|Compressing|Resolving|Receiving|Writing|Unpacking|Filtering|Updating)"
-    r" .{0,100}|Total \d.{0,100}|Delta compression .{0,100}|hint: .*|[@=*#-]{3,}.{0,100}[@=*#-]{3,}|[@=*#-]{3,}"
+    r" .{0,100}|Total \d.{0,100}|Delta compression .{0,100}|hint: .*|[@=*#-]{3,}"
     r"|From \S+|To \S+|Everything up-to-date|POST git-.{0,80}|Warning: Permanently added .*"
     r"|Please make sure you have the correct access rights|and the repository exists\."
     r"|error: failed to push some refs .*"
@@ -371,9 +391,14 @@ _NOISE = re.compile(
 """Progress, advice that does not fit here, and what the summary of a push says by itself."""
 
 
+def _cut(said: str) -> str:
+    """Cut lines that are longer than any message, on which patterns would take their time."""
+    return "\n".join(line[:_LONGEST_LINE] for line in re.split(r"[\r\n]+", said))
+
+
 def _lines(said: str) -> list[str]:
     """Return the lines of what was said that tell something; those of ssh's frames without the frame."""
-    lines = (line.strip().strip("@").strip() for line in re.split(r"[\r\n]+", said))
+    lines = (line.strip().strip("@").strip() for line in _cut(said).split("\n"))
     return [line for line in dict.fromkeys(lines) if not _NOISE.fullmatch(line) and line != "remote:"]
 
 
