@@ -14,7 +14,7 @@ import structlog
 from reconciler.adapters.clock import SystemClock
 from reconciler.adapters.git import Credentials, GitRepository
 from reconciler.adapters.git.signing import AllowedSigners, SigningKey
-from reconciler.adapters.git.source_repositories import SourceRepositories
+from reconciler.adapters.git.source_repositories import BOUNDS, SourceRepositories
 from reconciler.adapters.kubeconfig_files import existing_kubeconfig
 from reconciler.adapters.ledger_file import LedgerFile
 from reconciler.adapters.observations.observation_files import FileObservations
@@ -163,7 +163,14 @@ def other_repositories(
     )
 
     def opened(url: str, revision: str) -> GitRepository:
-        return GitRepository(url, cache=settings.cache_dir / "sources", source_branch=revision, credentials=login)
+        return GitRepository(
+            url,
+            cache=settings.cache_dir / "sources",
+            source_branch=revision,
+            credentials=login,
+            bounds=BOUNDS,
+            ended=view.is_closing,
+        )
 
     every = settings.poll_interval
     view = SourceRepositories(opened, clock=SystemClock(), wake=wake, patience=patience, every=every)

@@ -182,9 +182,138 @@ CLUSTER_LOGIN_SIZE = InputBound(
 
 # Helm charts and their repositories
 
+CHART_SECONDS = InputBound(
+    input=BoundedInput.CHARTS,
+    of="the rendering of one chart, its download included",
+    most=30,
+    unit=Unit.SECONDS,
+    beyond="ends; the chart is tried again later and later, and only its placement waits",
+)
+CHART_MEMORY = InputBound(
+    input=BoundedInput.CHARTS,
+    of="the memory of the helm that renders one chart",
+    most=512 << 20,
+    unit=Unit.BYTES,
+    beyond="ends, and the placement says so",
+)
+CHART_FILE = InputBound(
+    input=BoundedInput.CHARTS,
+    of="a file that helm downloads or unpacks",
+    most=128 << 20,
+    unit=Unit.BYTES,
+    beyond="ends, and the placement says so",
+)
+CHART_CACHE = InputBound(
+    input=BoundedInput.CHARTS,
+    of="the charts and indexes that helm keeps on disk for one workspace",
+    most=256 << 20,
+    unit=Unit.BYTES,
+    beyond="are removed after the rendering, and downloaded again",
+)
+CHART_OUTPUT = InputBound(
+    input=BoundedInput.CHARTS,
+    of="the manifests of one chart, and their texts with aliases expanded",
+    most=16 << 20,
+    unit=Unit.BYTES,
+    beyond="are refused, and the placement says so",
+)
+CHART_VALUES = InputBound(
+    input=BoundedInput.CHARTS,
+    of="the manifests of one chart, aliases expanded",
+    most=200_000,
+    unit=Unit.VALUES,
+    beyond="are refused, and the placement says so",
+)
+CHART_DEPTH = InputBound(
+    input=BoundedInput.CHARTS,
+    of="the nesting of a manifest",
+    most=100,
+    unit=Unit.LEVELS,
+    beyond="is refused, and the placement says so",
+)
+CHART_OBJECTS = InputBound(
+    input=BoundedInput.CHARTS,
+    of="the manifests of one chart",
+    most=2_000,
+    unit=Unit.OBJECTS,
+    beyond="are refused, and the placement says so",
+)
+CHART_PROCESSES = InputBound(
+    input=BoundedInput.CHARTS,
+    of="helm at work: one for a workspace, in turn",
+    most=4,
+    unit=Unit.PROCESSES,
+    beyond="waits for its turn",
+)
+CHARTS_WAITING = InputBound(
+    input=BoundedInput.CHARTS,
+    of="the charts of one workspace that wait for helm",
+    most=200,
+    unit=Unit.OBJECTS,
+    beyond="are asked for again by the next pass",
+)
+CHARTS_KEPT = InputBound(
+    input=BoundedInput.CHARTS,
+    of="the rendered manifests that are kept in memory",
+    most=32 << 20,
+    unit=Unit.BYTES,
+    beyond="are dropped, those of the workspace that has most of them first, and rendered again",
+)
+CHARTS_AWAITED = InputBound(
+    input=BoundedInput.CHARTS,
+    of="the wait of one command for all of its charts; a pass of the daemon never waits",
+    most=120,
+    unit=Unit.SECONDS,
+    beyond="go unrendered, and the command says so",
+)
+
 # Source repositories
 
+SOURCE_SECONDS = InputBound(
+    input=BoundedInput.SOURCES,
+    of="one look at a repository: its fetch, however it is answered",
+    most=120,
+    unit=Unit.SECONDS,
+    beyond="ends; it is asked again later and later, and its templates say so",
+)
+SOURCE_SIZE = InputBound(
+    input=BoundedInput.SOURCES,
+    of="what one fetch of a repository brings",
+    most=512 << 20,
+    unit=Unit.BYTES,
+    beyond="is cut off, and the templates of the repository say so",
+)
+SOURCE_THREADS = InputBound(
+    input=BoundedInput.SOURCES,
+    of="repositories that are looked at together",
+    most=8,
+    unit=Unit.THREADS,
+    beyond="waits for its turn",
+)
+
 # The remote of the fleet repository
+
+REMOTE_STANDSTILL = InputBound(
+    input=BoundedInput.REMOTE,
+    of="a fetch that brings no object, whatever progress the remote tells",
+    most=600,
+    unit=Unit.SECONDS,
+    beyond="ends; the pass is tried again after a back-off",
+)
+REMOTE_SECONDS = InputBound(
+    input=BoundedInput.REMOTE,
+    of="one fetch or push in all: a first clone of 40 GB at 3 MB/s ends within it",
+    most=14_400,
+    unit=Unit.SECONDS,
+    beyond="ends; the pass is tried again after a back-off",
+)
+REMOTE_OUTPUT = InputBound(
+    input=BoundedInput.REMOTE,
+    of="what git prints of one exchange: refs, progress and messages, of source repositories as well",
+    most=64 << 20,
+    unit=Unit.BYTES,
+    beyond="ends the exchange as a failed one",
+)
 
 # Answers over HTTP
 

@@ -33,7 +33,7 @@ from reconciler.adapters.git.objects import (
 )
 from reconciler.adapters.git.push import RefUpdate, doing
 from reconciler.adapters.git.remote import Credentials
-from reconciler.adapters.git.run import Runner
+from reconciler.adapters.git.run import RemoteBounds, Runner
 from reconciler.adapters.git.signing import AllowedSigners, SigningKey, open_signer, signed
 from reconciler.core.commits.trailers import is_own
 from reconciler.errors import Conflict, InvalidInput, OverspillError, Transient
@@ -72,7 +72,8 @@ class GitRepository:
     It is fetched with the last commit only, and deepened when history is needed. Not safe for several threads, except
     for its `shelf` and its `deliveries`. A second process on the same cache gets a mirror of its own, and does not own
     the remote's `directory` below it. `committer` is the committer of our commits, by which they are recognised;
-    `timeout` bounds the silence of the remote, and `measure` measures the commands that talk to it.
+    `bounds` are those of one exchange with the remote, or `timeout` alone is that of its silence; what waits for the
+    remote is given up once `ended`. `measure` measures the commands that talk to it.
     """
 
     def __init__(
@@ -88,6 +89,8 @@ class GitRepository:
         trailers: Sequence[str] = (),
         allowed_signers: AllowedSigners | None = None,
         timeout: timedelta = timedelta(seconds=60),
+        bounds: RemoteBounds | None = None,
+        ended: Callable[[], bool] = lambda: False,
         measure: MeasureCall = unmeasured_call,
     ) -> None:
         """Check the address and the branch names, and lock the mirror's directory; nothing is fetched yet.
@@ -116,7 +119,8 @@ class GitRepository:
             git_dir=mirror.git_dir,
             settings=settings,
             environment=remote.environment(),
-            silence=timeout,
+            bounds=bounds or RemoteBounds(silence=timeout),
+            ended=ended,
             measure=measure,
         )
         self.directory, self.owns_directory = mirror.shared, not mirror.private

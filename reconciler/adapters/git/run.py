@@ -12,11 +12,12 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, Popen, TimeoutExpired
+from time import monotonic
 from typing import cast
 
 from git.cmd import Git
@@ -24,11 +25,29 @@ from git.exc import GitCommandNotFound
 
 from reconciler.adapters import operating_system
 from reconciler.errors import InvalidInput, Transient
+from reconciler.model.bounds import REMOTE_OUTPUT, REMOTE_SECONDS, REMOTE_STANDSTILL
 from reconciler.model.outward_call import OutwardCall, Peer
 from reconciler.ports import MeasureCall, unmeasured_call
 
 LOCAL_SILENCE = timedelta(minutes=10)
 """Time that a local command may be silent: a repack of a large mirror prints nothing at all."""
+_LOOK_EVERY = 1.0
+"""Seconds between two looks at what a command has received, where it talks to a remote."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteBounds:
+    """Bounds on one exchange with a remote, which may tell of progress for ever."""
+
+    silence: timedelta
+    """Time without any output. git reports progress there, so that a large fetch may take longer."""
+    standstill: timedelta = timedelta(seconds=REMOTE_STANDSTILL.most)
+    """Time in which a fetch brings no object."""
+    total: timedelta = timedelta(seconds=REMOTE_SECONDS.most)
+    """The whole time."""
+    size: int | None = None
+    """Bytes that a fetch may bring; None for any."""
+
 
 _KEPT = frozenset({"GIT_SSL_CAINFO", "GIT_SSL_CAPATH", "GIT_CEILING_DIRECTORIES"})
 """Inherited variables that only add an organisation's own certificate authorities, or that bound the search for a
@@ -60,9 +79,10 @@ class Runner:
     """Pairs of configuration key and value, a key once for each value; they override those of files."""
     environment: Mapping[str, str]
     """Variables that are added to those of git."""
-    silence: timedelta
-    """Time without output after which a command that talks to the remote counts as hung. git reports progress there, so
-    that a large fetch may take longer."""
+    bounds: RemoteBounds
+    """Bounds on the commands that talk to the remote."""
+    ended: Callable[[], bool] = lambda: False
+    """Whether nothing is to be waited for any more, as the process ends."""
     measure: MeasureCall = unmeasured_call
     """Measures the commands that talk to the remote."""
 
@@ -82,10 +102,17 @@ class Runner:
         command may block.
         """
         process = self.start(arguments, stdin=stdin is not None)
+        if not remote:
+            return partial(_wait, process, arguments[0], stdin)
         # Windows tells of output only at the end, so that there a large fetch would count as hung.
-        silence = self.silence if remote and sys.platform != "win32" else LOCAL_SILENCE
-        wait = partial(_wait, process, arguments[0], stdin, silence)
-        return self._measured(arguments[0], wait) if remote else wait
+        bounds = replace(self.bounds, silence=LOCAL_SILENCE) if sys.platform == "win32" else self.bounds
+        received = partial(_received, self.git_dir) if arguments[0] == "fetch" else None
+
+        def wait() -> Output:
+            exchange = _Exchange(command=arguments[0], bounds=bounds, received=received, ended=self.ended)
+            return _wait(process, arguments[0], stdin, exchange)
+
+        return self._measured(arguments[0], wait)
 
     def _measured(self, command: str, wait: Callable[[], Output]) -> Callable[[], Output]:
         """Measure a command from here on until it has ended."""
@@ -155,19 +182,73 @@ class Runner:
         return variables
 
 
-def _wait(process: Popen[bytes], command: str, stdin: bytes | None, silence: timedelta) -> Output:
-    """Wait for the end of a command; raises Transient once it is silent for too long."""
+class _Exchange:
+    """One command that talks to a remote, and when it has had enough time."""
+
+    def __init__(
+        self, *, command: str, bounds: RemoteBounds, received: Callable[[], int] | None, ended: Callable[[], bool]
+    ) -> None:
+        self._command, self._bounds, self._received, self._ended = command, bounds, received, ended
+        self._began = self._heard_at = self._moved_at = monotonic()
+        self._heard = self._held = 0
+        self._at_first = received() if received is not None else 0
+
+    @property
+    def look_every(self) -> float:
+        """Seconds between two checks."""
+        return min(_LOOK_EVERY, self._bounds.silence.total_seconds(), self._bounds.total.total_seconds())
+
+    def check(self, heard: int) -> None:
+        """Raise Transient once a bound is passed; `heard` are the bytes of output so far."""
+        now, bounds = monotonic(), self._bounds
+        if self._ended():
+            raise Transient(f"git {self._command}: stopping")
+        if heard != self._heard:
+            self._heard, self._heard_at = heard, now
+        if now - self._heard_at >= bounds.silence.total_seconds():
+            raise self._trouble(f"no answer for {bounds.silence.total_seconds():g} s, stopped waiting")
+        if heard > REMOTE_OUTPUT.most:
+            raise self._trouble(f"the remote told more than {REMOTE_OUTPUT}")
+        if now - self._began >= bounds.total.total_seconds():
+            raise self._trouble(f"not done after {bounds.total.total_seconds():g} s, stopped waiting")
+        if self._received is None:
+            return
+        held = self._received()
+        if held != self._held:
+            self._held, self._moved_at = held, now
+        if bounds.size is not None and held - self._at_first > bounds.size:
+            raise self._trouble(f"the remote sent more than {bounds.size >> 20} MiB")
+        if now - self._moved_at >= bounds.standstill.total_seconds():
+            seconds = bounds.standstill.total_seconds()
+            raise self._trouble(f"progress without an object for {seconds:g} s, stopped waiting")
+
+    def _trouble(self, what: str) -> Transient:
+        return Transient(f"git {self._command}: {what}")
+
+
+def _received(git_dir: Path) -> int:
+    """Count the bytes of packs, those that are being received among them."""
+    total = 0
+    for path in (git_dir / "objects" / "pack").glob("*pack*"):
+        with contextlib.suppress(OSError):  # git has renamed or removed it meanwhile
+            total += path.stat().st_size
+    return total
+
+
+def _wait(process: Popen[bytes], command: str, stdin: bytes | None, exchange: _Exchange | None = None) -> Output:
+    """Wait for the end of a command; raises Transient once it is silent for too long, or passes a bound."""
     heard, unsent = 0, stdin
+    wait = LOCAL_SILENCE.total_seconds() if exchange is None else exchange.look_every
     try:
         while True:
             try:
-                stdout, stderr = process.communicate(unsent, timeout=silence.total_seconds())
+                stdout, stderr = process.communicate(unsent, timeout=wait)
             except TimeoutExpired as late:
                 size = len(late.stdout or b"") + len(late.stderr or b"")
-                if size == heard:
-                    raise Transient(
-                        f"git {command}: no answer for {silence.total_seconds():g} s, stopped waiting"
-                    ) from late
+                if exchange is not None:
+                    exchange.check(size)
+                elif size == heard:
+                    raise Transient(f"git {command}: no answer for {wait:g} s, stopped waiting") from late
                 heard, unsent = size, None
             else:
                 return Output(status=process.returncode, stdout=stdout, stderr=stderr.decode(errors="replace"))
