@@ -7,6 +7,7 @@ from the output branch, and nothing is ever read back from them.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -136,6 +137,19 @@ class BranchSection:
 
 ROOT = "clusters"
 """The directory whose directories are the clusters', on the output branch and on theirs."""
+
+
+_BRANCH_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*(/[A-Za-z0-9_][A-Za-z0-9_.+-]*)*")
+
+
+def is_branch_name(name: str) -> bool:
+    """Tell whether a text is the name of a branch, and nothing that git or a refspec reads in another way."""
+    parts = name.split("/")
+    return (
+        _BRANCH_NAME.fullmatch(name) is not None
+        and ".." not in name
+        and not any(part.endswith((".", ".lock")) for part in parts)
+    )
 
 
 def branch_of(output: str, cluster: str) -> str:

@@ -15,7 +15,7 @@ from reconciler.adapters.git.remote import Remote
 from reconciler.adapters.git.run import Output, Runner
 from reconciler.errors import Conflict, InvalidInput, OverspillError, Transient
 from reconciler.model.ids import ClusterName, CommitId, TreeId, is_name
-from reconciler.model.tree import Branch, Proposal, Tips
+from reconciler.model.tree import Branch, Proposal, Tips, is_branch_name
 
 SOURCE = "refs/overspill/source"
 OUTPUT = "refs/overspill/output"
@@ -24,7 +24,6 @@ PROPOSAL = "refs/overspill/proposal"
 
 # A fetch moves only the refs that its command names: the refspecs of the configuration are for pushes.
 _FETCH = ("fetch", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--progress", "--refmap=")
-_BRANCH_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*(/[A-Za-z0-9_][A-Za-z0-9_.+-]*)*")
 _BROKEN = re.compile(
     r"^(?:fatal|error): .*(?:not a git repository: |bad object|bad tree|bad ref|broken|corrupt|is empty|unable to read"
     r"|missing (?:blob|tree|commit)|invalid sha1 pointer|valid object|bad config|unresolved deltas|inflate"
@@ -301,7 +300,6 @@ def _branch(line: Sequence[str]) -> Branch:
 def branch_ref(branch: str) -> str:
     """Return the full name of a branch; raises InvalidInput for a name that git or a refspec reads differently."""
     name = branch.removeprefix("refs/heads/")
-    parts = name.split("/")
-    if not _BRANCH_NAME.fullmatch(name) or ".." in name or any(part.endswith((".", ".lock")) for part in parts):
+    if not is_branch_name(name):
         raise InvalidInput(f"branch {branch!r}: not a branch name (try 'main')")
     return f"refs/heads/{name}"

@@ -31,14 +31,16 @@ from reconciler.core.fleet.paths import FLEET_FILE, kind_of_value, read_paths
 from reconciler.core.fleet.policies import policies_in_force
 from reconciler.core.fleet.prerequisites import prerequisites
 from reconciler.core.fleet.sources.expansion import (
+    FROM,
     Expansion,
     expand,
     is_of_source,
     source_key,
-    unlisted,
+    unreachable,
     why_not_deployed,
 )
 from reconciler.core.fleet.sources.patches import check_patched
+from reconciler.core.fleet.sources.permission import forbidden
 from reconciler.core.fleet.sources.referred_objects import referred_sources, with_referred
 from reconciler.core.fleet.spread.files import spread_policies
 from reconciler.core.fleet.spread.shares import divide_templates
@@ -56,7 +58,7 @@ from reconciler.core.workloads.single_run import runs_once
 from reconciler.errors import Bug, Severity
 from reconciler.model.ids import BlobId, ClusterName, CommitId, WorkloadId, WorkspaceName
 from reconciler.model.kubernetes.object_schema import CustomKind, ObjectSchemas
-from reconciler.model.manifest_source import RepositorySource, SourceContents, SourceKey
+from reconciler.model.manifest_source import ManifestSource, RepositorySource, SourceContents, SourceKey
 from reconciler.model.policy import Cluster, Desired, Fleet, Workspace
 from reconciler.model.workload import WorkloadRef, WorkloadTemplate
 from reconciler.text.findings import Finding, Loc
@@ -178,7 +180,8 @@ def _assembly(
     gprs = requests.gpr_templates(work, clusters)
     kinds = workload_kinds(work)
     schemas = _schemas(work, fleet, clusters)
-    read = partial(_expand, commit=commit, fleet=fleet, contents=contents, kinds=kinds)
+    permit = partial(forbidden, workspaces=tuple(workspaces.values()), fleet=fleet)
+    read = partial(_expand, commit=commit, fleet=fleet, contents=contents, kinds=kinds, permit=permit)
     templates = {
         workload: (with_referred(template, workspaces[template.workspace], contents, kinds), placed)
         for workload, (template, placed) in _templates(
@@ -197,6 +200,7 @@ def _assembly(
                     source_key(placed.value.source, workspaces[template.workspace])
                     for template, placed in templates.values()
                     if placed.value.source is not None
+                    and permit(placed.value.source, placed.value.ref, workspaces[template.workspace]) is None
                 ),
                 *(
                     key
@@ -466,15 +470,24 @@ def _expand(
     fleet: Fleet,
     contents: SourceContents,
     kinds: Kinds,
+    permit: Callable[[ManifestSource, WorkloadRef | None, Workspace], Finding | None],
 ) -> Expansion:
-    """Put the objects of its source into a template, if it has one."""
+    """Put the objects of its source into a template, if it has one that its workspace may use."""
     if draft.source is None:
         return Expansion(draft=draft)
-    content = unlisted(draft.source, fleet) or contents.get(source_key(draft.source, workspace))
+    if finding := permit(draft.source, draft.ref, workspace):
+        return _unpermitted(draft, finding)
+    content = unreachable(draft.source, fleet) or contents.get(source_key(draft.source, workspace))
     if not isinstance(content, RepositorySource):
         return expand(draft, content, commit, kinds)
-    read = unlisted(content, fleet) or contents.get(SourceKey(content))
+    if finding := permit(content, draft.ref, workspace):
+        return _unpermitted(draft, replace(finding, loc=(*FROM, "application")))
+    read = contents.get(SourceKey(content))
     return expand(draft, None if isinstance(read, RepositorySource) else read, commit, kinds, content)
+
+
+def _unpermitted(draft: TemplateDraft, finding: Finding) -> Expansion:
+    return Expansion(draft=draft, findings=(finding,), unread=f"{finding.message} ({finding.hint})")
 
 
 def _with_places(keys: Iterable[SourceKey], contents: SourceContents) -> frozenset[SourceKey]:

@@ -24,7 +24,7 @@ from reconciler.core.schema.strict_model import (
     resources,
 )
 from reconciler.core.schema.taints import TaintFile
-from reconciler.core.schema.urls import GitAddress
+from reconciler.core.schema.urls import GitAddress, SourceAddress
 from reconciler.model import policy as model
 from reconciler.model.cluster import Category, PriceWindow, Provides, ScalableNodes, SlurmPartition, SpotPrice
 from reconciler.model.ids import ClusterName
@@ -222,7 +222,7 @@ class FleetSpec(Strict):
         FieldValidation.STRICT,
         description="Strict refuses objects that no API server would take, and unknown fields; Warn only tells them.",
     )
-    source_repositories: list[GitAddress] = Field(
+    source_repositories: list[SourceAddress] = Field(
         [], description="Other repositories that templates may be made from, by URL and without a password."
     )
     argocd: ArgoCDFile = Field(ArgoCDFile(), description="The namespace and settings of Argo CD.")

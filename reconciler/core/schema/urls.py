@@ -14,15 +14,27 @@ from reconciler.core.schema.strict_model import refusal
 _SAFE = ("https://", "oci://")
 _PASSWORD = re.compile(r"://[^/?#@:]*:(?!\d*(?:[/?#]|$))[^@]*@")
 """A user and a password; a port is no password, whatever the path holds."""
+_PROGRAM = re.compile(r"[\w+.-]+::")
+"""A remote helper, such as ``ext::sh -c ...``: git runs a program of its name."""
 _USER_OF_HTTP = re.compile(r"https?://[^/?#]*@", re.IGNORECASE)
 """Any user before the host: git sends a lone name as a token, see adapters/git/remote.py."""
 
 
 def _fetched_by_git(address: str) -> str:
-    """Refuse an address that holds a credential, without repeating it."""
+    """Refuse an address that holds a credential or that git reads otherwise, without repeating it."""
+    if address.startswith("-") or _PROGRAM.match(address) or not address.isprintable() or address != address.strip():
+        raise refusal("is no address of a repository", "try 'https://git.example.com/apps.git'")
     if _PASSWORD.search(address) or _USER_OF_HTTP.match(address):
         hint = "leave it out; the engine has credentials of its own for a repository"
         raise refusal("may not hold a password or a token", hint)
+    return address
+
+
+def _source_repository(address: str) -> str:
+    """Refuse an address that the daemon would not give to git: it takes https, ssh, files, and http of this machine."""
+    scheme, mark, _ = _fetched_by_git(address).partition("://")
+    if not address or (mark and scheme not in ("https", "ssh", "file") and not _stays_here(address)):
+        raise refusal("is no address of a repository to read", "try 'https://git.example.com/apps.git'")
     return address
 
 
@@ -84,5 +96,6 @@ def is_own_machine(host: str) -> bool:
 
 
 GitAddress = Annotated[str, AfterValidator(_fetched_by_git)]
+SourceAddress = Annotated[str, AfterValidator(_source_repository)]
 ChartAddress = Annotated[str, AfterValidator(_chart_repository)]
 WebhookAddress = Annotated[str, AfterValidator(_webhook)]

@@ -58,18 +58,14 @@ def source_key(source: ManifestSource, workspace: Workspace) -> SourceKey:
     return SourceKey(source, workspace.primary) if isinstance(source, WorkloadSource) else SourceKey(source)
 
 
-def unlisted(source: ManifestSource, fleet: Fleet) -> UnreadSource | None:
-    """Say what the Fleet does not name: the repository of a source, or the cluster of Argo CD; None for others."""
+def unreachable(source: ManifestSource, fleet: Fleet) -> UnreadSource | None:
+    """Say that nothing leads to the cluster of Argo CD; None for other sources, and where something does."""
     if isinstance(source, ArgoCDSource) and fleet.argocd.connection is None:
         return UnreadSource(
             message="nothing says how Argo CD's own cluster is reached",
             remedy="say in the Fleet: spec.argocd.connection: {context: ...} or {inCluster: true}",
         )
-    if not isinstance(source, RepositorySource) or source.url in fleet.source_repositories:
-        return None
-    return UnreadSource(
-        message=f"the Fleet names no repository {source.url}", remedy="add it to its spec.sourceRepositories"
-    )
+    return None
 
 
 def expand(

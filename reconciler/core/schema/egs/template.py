@@ -9,15 +9,18 @@ from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from reconciler.core.schema.egs.deploy import DeployFile
 from reconciler.core.schema.strict_model import Anything, Labels, Metadata, Name, Strict, Text, refusal
-from reconciler.core.schema.urls import GitAddress
+from reconciler.core.schema.urls import SourceAddress
 from reconciler.core.workloads.portable_object import OF_THE_CLUSTER
+from reconciler.model.tree import is_branch_name
 from reconciler.text.findings import shortened
 
 
 def _plain_path(text: str) -> str:
-    """Refuse a path that leads out of the repository, and drop slashes at its end."""
+    """Refuse a path that leads out of the repository or into git's own files, and drop slashes at its end."""
     path = text.rstrip("/")
-    if text.startswith("/") or "\\" in text or {"", ".", ".."} & {*path.split("/")}:
+    parts = path.split("/")
+    away = {"", ".", ".."} & {*parts} or any(part.casefold().startswith(".git") for part in parts)
+    if text.startswith(("/", "-", ":", "~")) or "\\" in text or not text.isprintable() or away:
         raise refusal(f"{shortened(text)!r} is no path from the root of the repository", "try 'apps/vllm'")
     return path
 
@@ -26,6 +29,44 @@ COMPANIONS = {"configmap": "ConfigMap", "service": "Service"}
 """The kinds of companions by the words of a file."""
 _OBJECT_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 
+
+def _branch(text: str) -> str:
+    """Refuse what git would read as an option, a range or a refspec."""
+    if not is_branch_name(text.removeprefix("refs/heads/")):
+        raise refusal(f"{shortened(text)!r} is no name of a branch", "try 'main', and write a commit as spec.from.pin")
+    return text
+
+
+_PIN = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}|sha256-[0-9a-f]{64}")
+
+
+def _pin(text: str) -> str:
+    """Refuse what is neither a commit nor a digest."""
+    if text and _PIN.fullmatch(text) is None:
+        raise refusal(
+            f"{shortened(text)!r} is no version", "write a whole commit id, or for a workload its digest, sha256-..."
+        )
+    return text
+
+
+def _object_name(text: str) -> str:
+    """Refuse what is no name of an object."""
+    if _OBJECT_NAME.fullmatch(text) is None:
+        raise refusal(f"{shortened(text)!r} is no name of an object", "try 'vllm'")
+    return text
+
+
+def _readable_kind(text: str) -> str:
+    """Refuse what is no kind, and Secrets."""
+    if text.casefold() in ("secret", "secrets"):
+        raise refusal("is Secret, and none is ever read", "create it in each cluster, or ship an ExternalSecret")
+    if _KIND.fullmatch(text) is None:
+        raise refusal(f"{shortened(text)!r} is no kind", "try 'Deployment'")
+    return text
+
+
+_KIND = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")
+
 SourcePath = Annotated[Text, AfterValidator(_plain_path)]
 
 
@@ -33,9 +74,9 @@ class WorkloadSourceFile(Strict):
     """A live object on the primary cluster of the template's workspace."""
 
     api_version: Text = Field("apps/v1", description="Its apiVersion; only the group counts.")
-    kind: Text = Field(description="Its kind.")
+    kind: Annotated[Text, AfterValidator(_readable_kind)] = Field(description="Its kind.")
     namespace: Name = Field(description="Its namespace.")
-    name: Text = Field(description="Its name.")
+    name: Annotated[Text, AfterValidator(_object_name)] = Field(description="Its name.")
 
 
 def _companion(text: str) -> str:
@@ -60,8 +101,8 @@ CompanionName = Annotated[Text, AfterValidator(_companion)]
 class RepositorySourceFile(Strict):
     """Plain manifests in another repository."""
 
-    url: GitAddress = Field(description="Its URL, as the Fleet lists it in `sourceRepositories`.")
-    revision: Text = Field("main", description="The branch.")
+    url: SourceAddress = Field(description="Its URL, as the Fleet lists it in `sourceRepositories`.")
+    revision: Annotated[Text, AfterValidator(_branch)] = Field("main", description="The branch.")
     path: SourcePath = Field(description="A file or directory of plain manifests.")
 
 
@@ -85,7 +126,9 @@ class FromFile(Strict):
         description="ConfigMaps and Services beside `workload` that come along as they are there: `configmap/NAME`,"
         " `service/NAME`.",
     )
-    pin: str = Field("", description="The only version that may be deployed: a digest for `workload`, else a commit.")
+    pin: Annotated[str, AfterValidator(_pin)] = Field(
+        "", description="The only version that may be deployed: a digest for `workload`, else a commit."
+    )
 
     @model_validator(mode="after")
     def _names_one(self) -> FromFile:
