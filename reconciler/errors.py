@@ -4,6 +4,7 @@ Everything may import this module; it imports nothing of ours.
 
 * `InvalidInput`: a file, a flag or a setting of the remote has to be changed. A retry is useless.
 * `Transient`: an outside system is unreachable. Keep the last good state, back off, retry.
+* `Pending`: the answer is being made in the background. Go on without it; the daemon is woken once it is ready.
 * `Conflict`: another commit has moved the branch. Run the whole pass again on the new tip.
 """
 
@@ -122,6 +123,10 @@ class Transient(OverspillError):  # noqa: N818 -- the design names it so
         """Take the message, and the first wait if the system has asked for quiet."""
         super().__init__(message)
         self.pause = pause
+
+
+class Pending(Transient):
+    """The answer is being made in the background, and nothing waits for it."""
 
 
 class Conflict(OverspillError):  # noqa: N818 -- the design names it so

@@ -23,7 +23,7 @@ from reconciler.model.approval import PullRequest
 from reconciler.model.capacity import Observed
 from reconciler.model.events.event import Event, Push
 from reconciler.model.events.notification import DeliveryMarks
-from reconciler.model.ids import BlobId, ClusterName, CommitId, TreeId
+from reconciler.model.ids import BlobId, ClusterName, CommitId, TreeId, WorkspaceName
 from reconciler.model.outward_call import OutwardCall
 from reconciler.model.policy import Desired
 from reconciler.model.tree import (
@@ -358,10 +358,11 @@ class Charts(Protocol):
         """Tell whether charts can be rendered here at all."""
         ...
 
-    def template(self, chart: HelmConfig, *, hooks: bool) -> tuple[Mapping[str, Json], ...]:
-        """Render one chart with its values to Kubernetes objects, in the order in which Helm prints them.
+    def template(self, chart: HelmConfig, *, hooks: bool, workspace: WorkspaceName) -> tuple[Mapping[str, Json], ...]:
+        """Render one chart of a workspace with its values to objects, in the order in which Helm prints them.
 
-        Raises InvalidInput with Helm's own message when the chart or its values are wrong.
+        Raises InvalidInput with Helm's own message when the chart or its values are wrong, Transient when its
+        repository is away, and Pending while the chart is rendered in the background: the daemon is woken afterwards.
         """
         ...
 

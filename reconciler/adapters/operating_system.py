@@ -72,6 +72,28 @@ def kill(process: int) -> None:
             os.killpg(process, signal.SIGKILL)
 
 
+def bound(process: int, *, memory: int, file_size: int, cpu_seconds: int) -> None:
+    """Bound a process that has just been started, and those that it starts, where the system can.
+
+    `memory` is of its heap and private pages: a program in Go reserves far more addresses than it uses. Beyond a bound
+    an allocation fails, or a signal ends it.
+    """
+    if sys.platform == "linux":
+        import resource  # noqa: PLC0415 -- Windows has none
+
+        bounds = (
+            (resource.RLIMIT_DATA, memory),
+            (resource.RLIMIT_FSIZE, file_size),
+            (resource.RLIMIT_CPU, cpu_seconds),
+            (resource.RLIMIT_CORE, 0),
+        )
+        for kind, most in bounds:
+            hard = resource.prlimit(process, kind)[1]
+            lower = most if hard == resource.RLIM_INFINITY else min(most, hard)
+            with contextlib.suppress(ProcessLookupError):  # it has ended already
+                resource.prlimit(process, kind, (lower, lower))
+
+
 def make_removable(directory: Path) -> None:
     """Let a directory's files be removed: Windows keeps files that are read-only, as those of git's objects are."""
     for path in directory.rglob("*"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from contextvars import ContextVar
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 from reconciler.adapters import logs
 from reconciler.adapters.clock import SystemClock
 from reconciler.adapters.git import GitRepository
+from reconciler.adapters.helm.chart_queue import patient
 from reconciler.adapters.helm.rendering import Helm
 from reconciler.adapters.kubeconfig_files import kubeconfig_files
 from reconciler.adapters.observations.views import ChartsView, JoinedView
@@ -68,6 +70,12 @@ def connected(settings: Settings, *sinks: EventSink) -> Iterator[tuple[World, Me
     yield world, Memory(source=memory.source, branch=memory.branch)  # each look is judged by itself
 
 
+def _say(line: str) -> None:
+    """Say on the error stream what a command waits for."""
+    sys.stderr.write(f"{line} ...\n")
+    sys.stderr.flush()
+
+
 @contextmanager
 def _connected(settings: Settings, sinks: tuple[EventSink, ...]) -> Iterator[tuple[World, Memory]]:
     with open_repository(settings) as repository, _observing(settings, repository, sinks) as world:
@@ -110,7 +118,7 @@ def _observing(settings: Settings, repository: Repository, sinks: tuple[EventSin
     """Open all sources of observations, each as far as the settings name it."""
     gc.set_threshold(GARBAGE)
     with (
-        closing(Helm()) as charts,
+        closing(patient(Helm(), _say)) as charts,
         watched_clusters(settings, PATIENCE) as clusters,
         signal_services(settings, PATIENCE) as services,
         asked_gpu_use(settings, PATIENCE) as gpu_use,
@@ -129,7 +137,7 @@ def _observing(settings: Settings, repository: Repository, sinks: tuple[EventSin
 @contextmanager
 def notifying(settings: Settings) -> Iterator[tuple[World, Memory, GitRepository]]:
     """Open the repository for a command about receivers of Notifications, and look at no cluster."""
-    with open_repository(settings) as repository, closing(Helm()) as charts:
+    with open_repository(settings) as repository, closing(patient(Helm(), _say)) as charts:
         memory = make_memory(repository)
         yield make_world(settings, repository, JoinedView(), charts, ()), memory, repository
         memory.branch.keep()
@@ -176,7 +184,7 @@ def inspected(
 
     `daemon` is the address of a daemon that runs, and a file of authorities for its certificate.
     """
-    with open_repository(settings) as repository, closing(Helm()) as charts:
+    with open_repository(settings) as repository, closing(patient(Helm(), _say)) as charts:
         kubeconfig = checked_kubeconfig(settings)
         from reconciler.adapters.daemon_call import DaemonCall  # noqa: PLC0415 - for one command alone
         from reconciler.adapters.git import checkout  # noqa: PLC0415 - for one command alone

@@ -17,6 +17,7 @@ from reconciler.adapters import logs
 from reconciler.adapters.alarms import Alarms
 from reconciler.adapters.engine_webhooks import EndpointReport, EngineWebhooks
 from reconciler.adapters.git import GitRepository
+from reconciler.adapters.helm.chart_queue import ChartQueue
 from reconciler.adapters.helm.rendering import Helm
 from reconciler.adapters.logs import EventLog
 from reconciler.adapters.notification.couriers import Couriers
@@ -94,7 +95,7 @@ def serve(settings: Settings) -> None:
         traces = stack.enter_context(closing(open_traces(settings.traces)))
         measure = partial(_measured, process.call, traces.call)
         repository = stack.enter_context(open_repository(settings, measure))
-        charts = stack.enter_context(closing(Helm()))
+        charts = stack.enter_context(closing(ChartQueue(Helm(), wake=wake)))
         pushed, files = PushedObservations(), observation_files(settings)
         clusters = stack.enter_context(watched_clusters(settings, timedelta(), wake, measure))
         webhooks = EngineWebhooks(settings.notify, report=_log_endpoint)
@@ -153,7 +154,7 @@ def serve(settings: Settings) -> None:
                 AnswerDesk(
                     latest,
                     partial(open_repository, settings),
-                    charts=stack.enter_context(closing(Helm())),
+                    charts=charts,
                     clock=world.clock,
                     author=world.author,
                 )

@@ -16,9 +16,9 @@ from reconciler.core.commits.templates import RenderedTemplates
 from reconciler.core.commits.trailers import Action, Trailer, action, is_own
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.engines import engine
-from reconciler.errors import Bug, InvalidInput, Transient
+from reconciler.errors import Bug, InvalidInput, Pending, Transient
 from reconciler.model.ids import CommitId
-from reconciler.model.plan import Extend, Move, Plan, Restore, Revert
+from reconciler.model.plan import CHARTS_PENDING, Extend, Move, Plan, Restore, Revert
 from reconciler.model.request import Answer
 from reconciler.model.tree import Advance, Commit, Identity, LoggedCommit, Tips
 from reconciler.model.workload import Json
@@ -65,11 +65,10 @@ def _charts(
 ) -> tuple[dict[int, dict[str, tuple[Json, ...]]], dict[int, str], tuple[Bug, ...]]:
     """Render the charts that engines leave to us, by position of the change, and say why some could not be.
 
-    A repository that is away fails its own charts and is asked once: no expiry waits for it, let alone several times.
+    Charts that are still being rendered keep their change waiting for another pass.
     """
     rendered: dict[int, dict[str, tuple[Json, ...]]] = {}
     failed: dict[int, str] = {}
-    away: dict[str, str] = {}
     bugs: list[Bug] = []
     for position, template in templates.items():
         if template.spec is None:
@@ -77,24 +76,22 @@ def _charts(
         chosen = engine(template.placement.engine)
         objects: dict[str, tuple[Json, ...]] = {}
         for chart in chosen.to_render(template.spec):
+            workload = template.placement.workload
+            task = partial(charts.template, chart, hooks=chosen.hooks, workspace=workload.workspace)
             try:
-                if chart.repo_url not in away:
-                    task = partial(charts.template, chart, hooks=chosen.hooks)
-                    chart_objects = attempt(Seam.CHART, template.placement.workload, task)
-                    if isinstance(chart_objects, Bug):
-                        bugs.append(chart_objects)
-                        failed[position] = chart_objects.summary
-                        break
-                    objects[chart.name] = tuple(chart_objects)
-                    continue
-            except Transient as error:
-                away[chart.repo_url] = str(error)
-            except InvalidInput as error:
+                chart_objects = attempt(Seam.CHART, workload, task)
+            except Pending:
+                failed.setdefault(position, CHARTS_PENDING)  # the others are asked for all the same
+            except (InvalidInput, Transient) as error:
                 failed[position] = str(error)
                 break
-            failed[position] = away[chart.repo_url]
-            break
-        else:
+            else:
+                if isinstance(chart_objects, Bug):
+                    bugs.append(chart_objects)
+                    failed[position] = chart_objects.summary
+                    break
+                objects[chart.name] = tuple(chart_objects)
+        if position not in failed:
             rendered[position] = objects
     return rendered, failed, tuple(bugs)
 

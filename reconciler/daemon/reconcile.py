@@ -51,7 +51,7 @@ from reconciler.daemon.source import SourceReader, missing_branch
 from reconciler.errors import Bug, Problem
 from reconciler.model.capacity import Observed
 from reconciler.model.events.event import MOST_PATHS, Event, Push
-from reconciler.model.ids import CommitId
+from reconciler.model.ids import CommitId, WorkloadId
 from reconciler.model.plan import Plan
 from reconciler.model.policy import Desired
 from reconciler.model.tree import Advance, Identity, Tips, branch_of
@@ -102,6 +102,8 @@ class Memory:
     history: demand.DemandHistory = field(default_factory=dict)
     past: demand.PastDemand = field(default_factory=dict)
     lost: LostClusters = field(default_factory=dict)
+    begun: Mapping[tuple[WorkloadId, str], datetime] = field(default_factory=dict)
+    """When passes decided what waits for its charts, which are rendered in the background."""
     rollouts: RolloutTracker = field(default_factory=RolloutTracker)
     track_record: TrackRecord = field(default_factory=TrackRecord)
     budgets: BudgetReader = field(default_factory=BudgetReader)
@@ -116,7 +118,7 @@ class Memory:
         """Forget what was watched over a time, as after a start; the clock has jumped to `now`."""
         self.jumped_at = now
         self.measured, self.decided = None, None
-        self.history, self.past, self.lost = {}, {}, {}
+        self.history, self.past, self.lost, self.begun = {}, {}, {}, {}
         self.rollouts, self.track_record = RolloutTracker(), TrackRecord()
 
 
@@ -276,6 +278,7 @@ def read_input(
         enrolment=memory.enrolment,
         orders=orders,
         lost=memory.lost,
+        begun=memory.begun,
         track_record=memory.track_record,
         budgets=memory.budgets.budgets(world.repository, world.author, desired, tips, now),
     )
@@ -341,8 +344,9 @@ def draft(
         inputs = replace(decision.inputs, unwritable=given_up(decision.inputs, rendered.unwritable))
         decision = PassDecision.of(inputs, decision.tips, decider(inputs))
         bugs = rendered.bugs
+        pending = rendered.pending
         rendered = render_plan(world, decision)
-        rendered = replace(rendered, bugs=(*bugs, *rendered.bugs))
+        rendered = replace(rendered, bugs=(*bugs, *rendered.bugs), pending=pending | rendered.pending)
     return decision, rendered
 
 
@@ -436,6 +440,7 @@ def reconcile_once(world: World, memory: Memory, *, fetch: bool = True, orders: 
     decision = observe_and_decide(world, memory, fetch=fetch, orders=orders)
     with world.measure(PassPhase.WRITE) if decision.plan.changes else nullcontext():
         decision, rendered = draft(world, decision)
+        memory.begun = {place: decision.inputs.begun.get(place, decision.inputs.now) for place in rendered.pending}
         ids = store_commits(world, decision, rendered)
     record(world, decision, ids, PassKind.WHOLE)
     with world.measure(PassPhase.PUSH) if ids else nullcontext():

@@ -102,7 +102,8 @@ def draft_from_clusters(
     decision, rendered = draft(world, PassDecision.of(inputs, tips, decide(inputs)), decide)
     if rendered.unwritable:
         problems = (f"{workload} on {cluster}: {why}" for (workload, cluster), why in rendered.unwritable.items())
-        raise InvalidInput(f"writing {'; '.join(problems)} (mend the template)")
+        remedy = "try again" if rendered.pending else "mend the template"
+        raise InvalidInput(f"writing {'; '.join(problems)} ({remedy})")
     if not decision.plan.changes:
         rendered = _NOTHING
     return CommitDraft(decision=decision, rendered=sign(rendered, person))

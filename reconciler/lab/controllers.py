@@ -21,7 +21,7 @@ from reconciler.lab.memory_repository import OURS, MemoryRepository
 from reconciler.lab.observe import SimulatedView
 from reconciler.lab.scenario import BEGIN, DemandScenario
 from reconciler.lab.world import Placed, PlacedReplicas, SimulatedWorld
-from reconciler.model.ids import ClusterName
+from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.model.plan import EndReason, Move, Plan, Revert, Suppressed
 from reconciler.model.workload import HelmConfig, Json
 
@@ -78,7 +78,13 @@ class NoCharts:
         """Tell that charts cannot be rendered."""
         return False
 
-    def template(self, chart: HelmConfig, *, hooks: bool) -> tuple[Mapping[str, Json], ...]:  # noqa: ARG002 - the port
+    def template(
+        self,
+        chart: HelmConfig,
+        *,
+        hooks: bool,  # noqa: ARG002 - the port
+        workspace: WorkspaceName,  # noqa: ARG002 - the port
+    ) -> tuple[Mapping[str, Json], ...]:
         """Refuse."""
         raise InvalidInput(f"chart {chart.name} is not rendered in the lab")
 

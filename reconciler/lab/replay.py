@@ -107,7 +107,8 @@ class Replay:
             track_record=TrackRecord.remembered(record.starts, record.failures),
             budgets=self._budgets.budgets(self._repository, self._author, desired, tips, record.at),
         )
-        return replace(with_mass_deletion(inputs, self._confirmations), unwritable=record.unwritable)
+        inputs = with_mass_deletion(inputs, self._confirmations)
+        return replace(inputs, unwritable=record.unwritable, begun=record.begun)
 
     def _holds(self, commit: CommitId) -> bool:
         if commit not in self._held:

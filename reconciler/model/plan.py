@@ -48,6 +48,7 @@ class Reason(StrEnum):
     SIGNAL_UNHEARD = "SignalUnheard"
     NO_SHAPE = "NoShape"
     NOT_RENDERED = "NotRendered"
+    CHARTS_PENDING = "ChartsPending"
     SOURCE_UNREAD = "SourceUnread"
     LEDGER_UNREADABLE = "LedgerUnreadable"
     NOTHING_FITS = "NothingFits"
@@ -60,6 +61,10 @@ class Reason(StrEnum):
     DELETION_UNCONFIRMED = "DeletionUnconfirmed"
     AWAITING_APPROVAL = "AwaitingApproval"
     BUG = "Bug"
+
+
+CHARTS_PENDING = "its charts are being rendered"
+"""Why a change is not written in this pass: the charts of it are rendered in the background, and no pass waits."""
 
 
 class EndReason(StrEnum):

@@ -12,6 +12,7 @@ import pytest
 
 from reconciler.adapters.helm.rendering import Helm
 from reconciler.errors import InvalidInput, Transient
+from reconciler.model.bounds import CHART_DEPTH, CHART_OUTPUT, CHART_VALUES
 from reconciler.model.policy import EngineName
 from reconciler.model.workload import HelmFlags
 from tests.builders.deploy_specs import chart, objects, spec
@@ -200,13 +201,16 @@ DEEP = "kind: a\na0: &a0 {k: 1}\n" + "".join(
     f"a{level}: &a{level} {'[' * 20}*a{level - 1}{']' * 20}\n" for level in range(1, 9)
 )
 HOSTILE = {
-    "empty lists": ("kind: a\nx: [" + "[]," * (2**22 // 3) + "]\n", "more than 200,000 values"),
-    "empty documents": ("---\n" * 2**20, "more than 200,000 values"),
-    "merge keys of merge keys": (MERGES, "more than 200,000 values"),
-    "aliases of aliases": (MERGES.replace("<<", "x"), "more than 200,000 values"),
-    "a long text many times": (f"kind: a\nx: &a {'x' * 2**20}\ny: [{'*a, ' * 100_000}]", "16,777,216 characters"),
-    "aliases that go deeper and deeper": (DEEP, "nested deeper than 100 levels"),
-    "lists in lists": ("kind: a\nx: " + "[" * 2**22, "nested deeper than 100 levels"),
+    "empty lists": ("kind: a\nx: [" + "[]," * (2**22 // 3) + "]\n", f"more than {CHART_VALUES.most:,} values"),
+    "empty documents": ("---\n" * 2**20, f"more than {CHART_VALUES.most:,} values"),
+    "merge keys of merge keys": (MERGES, f"more than {CHART_VALUES.most:,} values"),
+    "aliases of aliases": (MERGES.replace("<<", "x"), f"more than {CHART_VALUES.most:,} values"),
+    "a long text many times": (
+        f"kind: a\nx: &a {'x' * 2**20}\ny: [{'*a, ' * 100_000}]",
+        f"{CHART_OUTPUT.most:,} characters",
+    ),
+    "aliases that go deeper and deeper": (DEEP, f"nested deeper than {CHART_DEPTH.most} levels"),
+    "lists in lists": ("kind: a\nx: " + "[" * 2**22, f"nested deeper than {CHART_DEPTH.most} levels"),
     "an alias of itself": ("kind: a\nx: &a [*a]\n", r"alias \*a stands for nothing"),
     "tag directives": ("".join(f"%TAG !{n}! x\n" for n in range(2**18)) + "---\nkind: a\n", "tags are not read"),
     "hidden tag directives": ("#\r%TAG !a! x\n---\nkind: a\n", "tags are not read"),

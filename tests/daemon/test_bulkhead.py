@@ -294,7 +294,7 @@ def play_charts(tmp_path: Path) -> Played:
     names = [WorkloadId(WorkspaceName("llm"), TemplateName(name)) for name in (VICTIM, OTHER)]
     placements = [placement("worker-2", workload=name) for name in names]
     templates = {number: RenderedTemplate(placement=one, spec=spec(chart())) for number, one in enumerate(placements)}
-    charts = SimpleNamespace(template=lambda chart, hooks: [{"kind": "ConfigMap", "of": chart.name, "hooks": hooks}])
+    charts = SimpleNamespace(template=lambda chart, hooks, workspace: [{"of": chart.name, "in": workspace}])
     passes = daemon()
     made = gather(passes.repository, charts, Plan(), templates, passes.repository.tips(), author=OURS)
     return Played(made.charts[1], made.bugs)
@@ -367,10 +367,10 @@ def test_no_exception_is_caught_whole_outside_of_the_bulkhead_and_the_ends_of_th
         f"{path.relative_to(package)}" for path in package.rglob("*.py") if "except Exception" in path.read_text()
     )
     assert catches == [
-        "adapters/engine_webhooks.py", "adapters/kube/server.py", "adapters/kube/stream.py", "adapters/kube/tasks.py",
-        "adapters/kube/view.py", "adapters/notification/courier.py", "api/orders.py", "bulkhead.py",
-        "cli/completion.py", "cli/root.py", "daemon/loop.py", "daemon/orders/order_queue.py",
-        "daemon/proposals/follower.py", "daemon/sweeper.py",
+        "adapters/engine_webhooks.py", "adapters/helm/chart_queue.py", "adapters/kube/server.py",
+        "adapters/kube/stream.py", "adapters/kube/tasks.py", "adapters/kube/view.py",
+        "adapters/notification/courier.py", "api/orders.py", "bulkhead.py", "cli/completion.py", "cli/root.py",
+        "daemon/loop.py", "daemon/orders/order_queue.py", "daemon/proposals/follower.py", "daemon/sweeper.py",
     ]  # fmt: skip # a list of paths, filled line by line
 
 

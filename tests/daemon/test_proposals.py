@@ -6,7 +6,7 @@ import pytest
 
 from reconciler.daemon.answers.proposal import MOST_FILES, ReviewedCharts, to_merge
 from reconciler.errors import InvalidInput
-from reconciler.model.ids import BlobId
+from reconciler.model.ids import BlobId, WorkspaceName
 from reconciler.model.tree import FileChange
 from reconciler.model.workload import HelmConfig
 
@@ -47,7 +47,7 @@ class _AnyChart:
     def available(self) -> bool:
         return True
 
-    def template(self, chart: HelmConfig, *, hooks: bool) -> tuple[dict[str, str], ...]:
+    def template(self, chart: HelmConfig, *, hooks: bool, workspace: WorkspaceName) -> tuple[dict[str, str], ...]:
         return ({"kind": chart.chart},)
 
 
@@ -61,9 +61,9 @@ def test_chart_of_a_repository_that_nobody_has_reviewed_is_not_fetched() -> None
         repo_url="https://charts.example.com",
     )
     assert charts.available()
-    assert charts.template(known, hooks=True) == ({"kind": "vllm"},)
+    assert charts.template(known, hooks=True, workspace=WorkspaceName("llm")) == ({"kind": "vllm"},)
     other = HelmConfig(
         name="server", chart="vllm", release_name="vllm", release_namespace="demo", repo_url="https://10.0.0.1"
     )
     with pytest.raises(InvalidInput, match="its repository is not on the source branch yet"):
-        charts.template(other, hooks=True)
+        charts.template(other, hooks=True, workspace=WorkspaceName("llm"))

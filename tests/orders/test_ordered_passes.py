@@ -18,6 +18,7 @@ from reconciler.core.schema.egs.request import placement_draft
 from reconciler.daemon.reconcile import Outcome, World, reconcile_once
 from reconciler.errors import InvalidInput, Transient
 from reconciler.model.capacity import Observed
+from reconciler.model.ids import WorkspaceName
 from reconciler.model.plan import Reason
 from reconciler.model.request import Denial, Verb
 from reconciler.model.workload import DeletionPolicy, HelmConfig, Json
@@ -84,7 +85,7 @@ class Registry:
     def available(self) -> bool:
         return True
 
-    def template(self, chart: HelmConfig, *, hooks: bool) -> tuple[Mapping[str, Json], ...]:
+    def template(self, chart: HelmConfig, *, hooks: bool, workspace: WorkspaceName) -> tuple[Mapping[str, Json], ...]:
         if self.away:
             raise Transient(f"rendering {chart.chart}: the registry does not answer")
         return ({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "cuda", "namespace": "demo"}},)

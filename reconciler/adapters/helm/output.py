@@ -17,17 +17,10 @@ import yaml
 
 from reconciler.core.schema.yaml.events import YamlEvent, events
 from reconciler.errors import InvalidInput
+from reconciler.model.bounds import CHART_DEPTH, CHART_OBJECTS, CHART_OUTPUT, CHART_VALUES
 from reconciler.model.workload import Json
 from reconciler.text.findings import shortened
 
-MAX_OUTPUT = 16 * 2**20
-"""Bytes that one chart may become, and characters that its texts may hold, aliases written out; git hosts refuse less.
-"""
-
-MAX_VALUES = 200_000
-"""Values of one chart, aliases expanded."""
-
-_MAX_DEPTH = 100
 _MAX_NUMBER = 64
 _TAG = "tag:yaml.org,2002:"
 _SCALARS = frozenset({"str", "int", "float", "bool", "null"})
@@ -45,10 +38,14 @@ def objects(output: bytes, what: str) -> Iterator[dict[str, Json]]:
     """
     if _DIRECTIVE.search(output):
         raise InvalidInput(f"{what}: the manifests are not plain YAML in UTF-8: tags are not read")
+    count = 0
     try:
         for document in _Builder(what).documents(output):
             if document is None:
                 continue
+            count += 1
+            if count > CHART_OBJECTS.most:
+                raise InvalidInput(f"{what}: it becomes more than {CHART_OBJECTS.most:,} objects")
             if not isinstance(document, dict) or not isinstance(document.get("kind"), str):
                 raise InvalidInput(f"{what}: a document of it is no Kubernetes object")
             yield document
@@ -215,12 +212,12 @@ class _Builder:
         """Count a value before it is built; raises InvalidInput over a limit."""
         self._values += cost.values
         self._text += cost.text
-        if self._values > MAX_VALUES:
-            raise self._refusal(f"the manifests hold more than {MAX_VALUES:,} values")
-        if self._text > MAX_OUTPUT:
-            raise self._refusal(f"the manifests hold more than {MAX_OUTPUT:,} characters")
-        if len(self._stack) + cost.levels > _MAX_DEPTH:
-            raise self._refusal(f"the manifests are nested deeper than {_MAX_DEPTH} levels")
+        if self._values > CHART_VALUES.most:
+            raise self._refusal(f"the manifests hold more than {CHART_VALUES.most:,} values")
+        if self._text > CHART_OUTPUT.most:
+            raise self._refusal(f"the manifests hold more than {CHART_OUTPUT.most:,} characters")
+        if len(self._stack) + cost.levels > CHART_DEPTH.most:
+            raise self._refusal(f"the manifests are nested deeper than {CHART_DEPTH.most} levels")
 
     def _typed_scalar(self, tag: str | None, text: str) -> Json:
         """Convert a scalar by its tag."""

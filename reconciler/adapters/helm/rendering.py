@@ -1,12 +1,14 @@
 """Renders charts with ``helm template``; no other module runs helm.
 
-helm runs without a shell, the user's settings and a cluster, in a directory that lasts as long as the `Helm` object, so
-that a repository's index is fetched once. Charts come from http(s) and OCI repositories only: a path would let a
-template read files of this machine.
+helm runs without a shell, the user's settings, the daemon's secrets and a cluster, within bounds of time, memory and
+disk. It keeps what it downloads in a directory of the workspace, as long as the `Helm` object lasts: a repository's
+index is fetched once, and nobody finds the charts of another. Charts come from http(s) and OCI repositories only: a
+path would let a template read files of this machine.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -17,18 +19,20 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
+from threading import Lock
 from urllib.parse import urlsplit
 
 from reconciler.adapters import operating_system
-from reconciler.adapters.helm.output import MAX_OUTPUT, objects
+from reconciler.adapters.helm.output import objects
 from reconciler.errors import InvalidInput, Transient
+from reconciler.model.bounds import CHART_CACHE, CHART_FILE, CHART_MEMORY, CHART_OUTPUT, CHART_SECONDS
+from reconciler.model.ids import WorkspaceName
 from reconciler.model.workload import HelmConfig, Json
 from reconciler.text.findings import shortened
-
-TIMEOUT = 30.0
-"""Seconds that one chart may take, download included."""
 
 _MAX_SAID = 64 << 10
 _PART = 64 << 10
@@ -49,90 +53,183 @@ _AWAY = re.compile(
     r"|TLS handshake|EOF$|: (?:429|50[0234]) ",
     re.IGNORECASE,
 )
+_OUT_OF_MEMORY = re.compile(rb"out of memory|cannot allocate memory|MemoryError")
+_FILE_TOO_LARGE = re.compile(rb"file too large|file size limit exceeded", re.IGNORECASE)
 _CREDENTIALS = re.compile(r"://[^/\s@]+@")
+_SIGXCPU, _SIGXFSZ = 24, 25  # on Linux, the one system that has these bounds
+_GO_SHARE = 0.75
+"""Share of the memory at which Go collects its garbage without a pause."""
+_SOME = WorkspaceName("")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChartManifests:
+    """The objects that a chart becomes."""
+
+    objects: tuple[Mapping[str, Json], ...]
+    """In the order in which Helm prints them."""
+    size: int
+    """Bytes of what Helm printed."""
 
 
 class Helm:
-    """Helm 3 or 4 on the PATH (a `ports.Charts`)."""
+    """Helm 3 or 4 on the PATH (a `ports.Charts` that makes its caller wait)."""
 
-    def __init__(self, *, timeout: float = TIMEOUT) -> None:
+    def __init__(self, *, timeout: float = CHART_SECONDS.most, memory: int = CHART_MEMORY.most) -> None:
         self._timeout = timeout
+        self._memory = memory
+        self._running: set[int] = set()
+        self._lock = Lock()
+        self._stopped = False
 
     @cached_property
     def _binary(self) -> str | None:
         return shutil.which("helm")
 
     @cached_property
-    def _home(self) -> tempfile.TemporaryDirectory[str]:
+    def _root(self) -> tempfile.TemporaryDirectory[str]:
         return tempfile.TemporaryDirectory(prefix="overspill-helm-", ignore_cleanup_errors=True)
 
     def available(self) -> bool:
         """Tell whether helm is installed; the PATH is searched once."""
         return self._binary is not None
 
+    def stop(self) -> None:
+        """Kill each helm that runs, from any thread, and start no other."""
+        with self._lock:
+            self._stopped = True
+            for process in self._running:
+                operating_system.kill(process)
+
     def close(self) -> None:
-        """Remove helm's directory."""
-        if "_home" in self.__dict__:
-            self._home.cleanup()
-            del self.__dict__["_home"]
+        """Remove helm's directories."""
+        if "_root" in self.__dict__:
+            self._root.cleanup()
+            del self.__dict__["_root"]
 
-    def template(self, chart: HelmConfig, *, hooks: bool) -> tuple[Mapping[str, Json], ...]:
-        """Render one chart with its values to objects, in the order in which Helm prints them; tests are left out.
+    def template(
+        self, chart: HelmConfig, *, hooks: bool, workspace: WorkspaceName = _SOME
+    ) -> tuple[Mapping[str, Json], ...]:
+        """Render one chart as `render` does, and return its objects."""
+        return self.render(chart, hooks=hooks, workspace=workspace).objects
 
-        Raises InvalidInput with Helm's own message when the chart or its values are wrong or helm is not installed, and
-        Transient when the repository does not answer.
+    def render(self, chart: HelmConfig, *, hooks: bool, workspace: WorkspaceName) -> ChartManifests:
+        """Render one chart with its values to objects; tests are left out.
+
+        Raises InvalidInput with Helm's own message when the chart or its values are wrong, beyond a bound, and when
+        helm is not installed, and Transient when the repository does not answer. Charts of one workspace are rendered
+        one at a time.
         """
-        what = f"rendering chart {shortened(chart.name)!r}"
+        self.check(chart)
+        what = _what(chart)
+        home = self._home(workspace)
+        try:
+            with tempfile.TemporaryDirectory(prefix="values-", dir=home) as directory:
+                values = Path(directory, "values.json")
+                values.write_text(json.dumps(chart.values), encoding="utf-8")
+                options = ["--namespace", chart.release_namespace or "default", "--values", str(values), "--skip-tests"]
+                options += ["--version", chart.version] if chart.version else []
+                options += [] if chart.flags.skip_crds else ["--include-crds"]
+                options += [] if hooks else ["--no-hooks"]
+                output = self._run([self._binary or "helm", "template", *options, *_source(chart, what)], home, what)
+        finally:
+            _empty_large(home)
+        return ChartManifests(objects=tuple(objects(output, what)), size=len(output))
+
+    def check(self, chart: HelmConfig) -> None:
+        """Raise InvalidInput for a chart that cannot be asked for at all, whatever its repository holds."""
         if self._binary is None:
-            raise InvalidInput(f"{what}: helm is not installed (install helm 3)")
-        source = _source(chart, what)
-        with tempfile.TemporaryDirectory(prefix="values-", dir=self._home.name) as directory:
-            values = Path(directory, "values.json")
-            values.write_text(json.dumps(chart.values), encoding="utf-8")
-            options = ["--namespace", chart.release_namespace or "default", "--values", str(values), "--skip-tests"]
-            options += ["--version", chart.version] if chart.version else []
-            options += [] if chart.flags.skip_crds else ["--include-crds"]
-            options += [] if hooks else ["--no-hooks"]
-            output = self._run([self._binary, "template", *options, *source], what)
-        return tuple(objects(output, what))
+            raise InvalidInput(f"{_what(chart)}: helm is not installed (install helm 3)")
+        _source(chart, _what(chart))
 
     def version(self) -> str:
         """Return the version of helm; empty where it is not installed or does not tell it."""
         if self._binary is None:
             return ""
         try:
-            return self._run([self._binary, "version", "--short"], "asking helm for its version").decode().strip()
+            output = self._run([self._binary, "version", "--short"], self._home(_SOME), "asking helm for its version")
+            return output.decode().strip()
         except (InvalidInput, Transient, UnicodeDecodeError):
             return ""
 
-    def _run(self, argv: list[str], what: str) -> bytes:
-        home = self._home.name
+    def _home(self, workspace: WorkspaceName) -> Path:
+        """Return the directory that helm has for a workspace."""
+        home = Path(self._root.name, sha256(workspace.encode()).hexdigest()[:16])
+        home.mkdir(exist_ok=True)
+        return home
+
+    def _environment(self, home: Path) -> dict[str, str]:
+        """Return an environment without anything that is not helm's to know."""
         environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-        environment |= {"HOME": home, "KUBECONFIG": os.devnull}
+        environment |= {"HOME": str(home), "TMPDIR": str(home), "KUBECONFIG": os.devnull}
         environment |= {f"HELM_{name}_HOME": f"{home}/{name.lower()}" for name in ("CACHE", "CONFIG", "DATA")}
-        try:
-            process = subprocess.Popen(
-                argv,
-                env=environment,
-                cwd=home,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise InvalidInput(f"{what}: helm cannot be run: {error}") from error
+        # Each processor's share of the heap is memory as well.
+        return environment | {"GOMEMLIMIT": str(int(self._memory * _GO_SHARE)), "GOMAXPROCS": "2"}
+
+    def _run(self, argv: list[str], home: Path, what: str) -> bytes:
+        process = self._start(argv, home, what)
         try:
             read = _communicate if sys.platform == "win32" else _read_outputs
             output, messages = read(process, time.monotonic() + self._timeout, what)
         except subprocess.TimeoutExpired as error:
             raise Transient(f"{what}: helm did not end within {self._timeout:g} s") from error
         finally:
-            _kill(process)
+            with self._lock:
+                self._running.discard(process.pid)
+                _kill(process)
         if process.returncode:
-            message = _message(messages)
-            raise (Transient if _AWAY.search(message) else InvalidInput)(f"{what}: {message}")
+            raise self._failure(process.returncode, messages, what)
         return output
+
+    def _start(self, argv: list[str], home: Path, what: str) -> subprocess.Popen[bytes]:
+        """Start helm within its bounds."""
+        with self._lock:
+            if self._stopped:
+                raise Transient(f"{what}: stopping")
+            try:
+                process = subprocess.Popen(
+                    argv,
+                    env=self._environment(home),
+                    cwd=home,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise InvalidInput(f"{what}: helm cannot be run: {error}") from error
+            self._running.add(process.pid)
+        seconds = max(1, int(self._timeout))
+        operating_system.bound(process.pid, memory=self._memory, file_size=CHART_FILE.most, cpu_seconds=seconds)
+        return process
+
+    def _failure(self, status: int, messages: bytes, what: str) -> InvalidInput | Transient:
+        """Return the error of a helm that has failed."""
+        if self._stopped:
+            return Transient(f"{what}: stopping")
+        if _OUT_OF_MEMORY.search(messages):
+            return InvalidInput(f"{what}: helm needs more than {self._memory >> 20} MiB of memory for it")
+        if status == -_SIGXCPU:
+            return InvalidInput(f"{what}: helm needs more than {self._timeout:g} s of a processor for it")
+        if status == -_SIGXFSZ or _FILE_TOO_LARGE.search(messages):
+            return InvalidInput(f"{what}: a file of it is larger than {CHART_FILE}")
+        message = _message(messages)
+        return (Transient if _AWAY.search(message) else InvalidInput)(f"{what}: {message}")
+
+
+def _what(chart: HelmConfig) -> str:
+    """Return the prefix of errors."""
+    return f"rendering chart {shortened(chart.name)!r}"
+
+
+def _empty_large(home: Path) -> None:
+    """Remove what helm has kept, where it takes more of the disk than it may."""
+    size = 0
+    for path in home.rglob("*"):
+        with contextlib.suppress(OSError):
+            size += path.lstat().st_size
+    if size > CHART_CACHE.most:
+        shutil.rmtree(home, ignore_errors=True)
 
 
 def _read_outputs(process: subprocess.Popen[bytes], deadline: float, what: str) -> tuple[bytes, bytes]:
@@ -164,8 +261,8 @@ def _communicate(process: subprocess.Popen[bytes], deadline: float, what: str) -
 
 def _refuse_excess(output: bytes | bytearray, what: str) -> None:
     """Raise InvalidInput for more output than a chart may have."""
-    if len(output) > MAX_OUTPUT:
-        raise InvalidInput(f"{what}: it becomes more than {MAX_OUTPUT >> 20} MiB of manifests")
+    if len(output) > CHART_OUTPUT.most:
+        raise InvalidInput(f"{what}: it becomes more than {CHART_OUTPUT} of manifests")
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

@@ -25,6 +25,7 @@ from reconciler.model.demand import Demand
 from reconciler.model.ids import BlobId, ClusterName, WorkloadId
 from reconciler.model.placement import Placement, Restraint
 from reconciler.model.plan import (
+    CHARTS_PENDING,
     Amend,
     Approve,
     Change,
@@ -138,6 +139,8 @@ class RenderedPlan:
     suppressed: tuple[Suppressed, ...]
     unwritable: Unwritable = field(default_factory=dict)
     """Why a workload cannot be written for a cluster."""
+    pending: frozenset[tuple[WorkloadId, str]] = frozenset()
+    """Workloads and places whose charts are being rendered, moves among them."""
     bugs: tuple[Bug, ...] = ()
     """Exceptions that nothing foresaw, each in rendering or writing one change."""
     records: Mapping[tuple[str, bytes], Placement | RequestRecord] = field(default_factory=dict)
@@ -172,6 +175,7 @@ def write_commits(
         changes=tuple(writer.changes),
         suppressed=(*plan.suppressed, *writer.suppressed),
         unwritable=writer.unwritable,
+        pending=frozenset(writer.pending),
         bugs=(*material.bugs, *writer.bugs),
         records=writer.records,
     )
@@ -204,6 +208,7 @@ class _Writer:
         self.changes: list[Change] = []
         self.suppressed: list[Suppressed] = []
         self.unwritable: dict[tuple[WorkloadId, str], str] = {}
+        self.pending: set[tuple[WorkloadId, str]] = set()
         self.bugs: list[Bug] = []
         self.records: dict[tuple[str, bytes], Placement | RequestRecord] = {}
         self._material = material
@@ -330,7 +335,10 @@ class _Writer:
         problem = (template.problem if template else "") or self._material.failed.get(position, "")
         spec = template.spec if template else None
         if problem or spec is None:
-            self._refuse(placement, problem or "its template could not be filled in")
+            if problem == CHARTS_PENDING:
+                self._await_charts(change, placement)
+            else:
+                self._refuse(placement, problem or "its template could not be filled in")
             return
         try:
             charts = self._material.charts.get(position, {})
@@ -364,12 +372,19 @@ class _Writer:
         self.records[path, data] = replace(kept, request=kept.request.settled)
         return {path: data}
 
-    def _refuse(self, placement: Placement, problem: str) -> None:
+    def _await_charts(self, change: Change, placement: Placement) -> None:
+        """Leave a change to a later pass. A placement that is to move stays where it is, whatever else is decided."""
+        self.pending.add((placement.workload, placement.where))
+        self._refuse(placement, CHARTS_PENDING, Reason.CHARTS_PENDING)
+        if isinstance(change, Move):
+            del self.unwritable[placement.workload, placement.where]
+
+    def _refuse(self, placement: Placement, problem: str, reason: Reason = Reason.NOT_RENDERED) -> None:
         self.unwritable[placement.workload, placement.where] = problem
         self.suppressed.append(
             Suppressed(
                 workload=placement.workload,
-                reason=Reason.NOT_RENDERED,
+                reason=reason,
                 message=f"{placement.where}: {problem}",
                 replicas=placement.replicas,
             )

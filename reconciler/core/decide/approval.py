@@ -42,7 +42,7 @@ LEAST_HOLD = timedelta(minutes=5)
 _MOST_CAUSES = 3
 _ROUNDS = 5
 """Times that a pass is decided anew since something has to be approved first; nearly always once is enough."""
-_UNSEEN = frozenset({Reason.UNSEEN, Reason.UNHEALTHY})
+_PASSING = frozenset({Reason.UNSEEN, Reason.UNHEALTHY, Reason.CHARTS_PENDING})
 """Refusals that may be over in a minute: what is approved waits for that."""
 
 
@@ -266,9 +266,9 @@ def _checked(inputs: PassInput, gate: Gate, made: Sequence[Place | Resize], supp
     # 2. It is placed.
     if is_as_shown(shown.placements, now):
         return gate
-    # 3. A cluster is out of sight, which may be over in a minute.
+    # 3. A cluster is out of sight, or charts are being rendered, which may be over in a minute.
     refusals = () if suppressed is None else suppressed.refusals
-    if not made and refusals and all(refusal.reason in _UNSEEN for refusal in refusals):
+    if not made and refusals and all(refusal.reason in _PASSING for refusal in refusals):
         return replace(gate, is_open=False, is_tried=True, why=as_clause(refusals[0].message))
     # 4. It cannot be placed, or is another burst now.
     why = "nothing can be placed now" if suppressed is None else as_clause(suppressed.message)

@@ -97,8 +97,12 @@ def new_placement(
     replicas: int,
     shape: ReplicaShape,
     subset: str = "",
+    began_at: datetime | None = None,
 ) -> Placement:
-    """Make a placement that starts now."""
+    """Make a placement that starts now, or started at `began_at` unless too little of its time would be left."""
+    duration = placement_duration(template, policy, desired.limits.get(template.workspace))
+    if began_at is not None and began_at + duration / 2 > now:
+        now = began_at
     return Placement(
         name=placement_name(template.workload, cluster, now, subset),
         cluster=cluster,
@@ -106,7 +110,7 @@ def new_placement(
         replicas=replicas,
         created_at=now,
         changed_at=now,
-        expires_at=now + placement_duration(template, policy, desired.limits.get(template.workspace)),
+        expires_at=now + duration,
         engine=desired.clusters[cluster].engine,
         policy=policy.name,
         deletion_policy=template.spec.deletion_policy,

@@ -96,6 +96,8 @@ class PassRecord:
     """Whether a credential was left out of an order: the pass cannot be decided again."""
     unwritable: Mapping[tuple[WorkloadId, str], str] = field(default_factory=dict)
     """What an earlier try of this pass could not write."""
+    begun: Mapping[tuple[WorkloadId, str], datetime] = field(default_factory=dict)
+    """When earlier passes decided what waits for its charts."""
     plan: RecordedPlan = RecordedPlan()
     commits: tuple[CommitId, ...] = ()
     """The commits that it made of its plan, whether or not their push succeeded."""
@@ -120,6 +122,7 @@ class PassRecord:
             orders=inputs.orders,
             orders_redacted=bool(inputs.orders) and ORDERS.decode(ORDERS.encode(inputs.orders)) != inputs.orders,
             unwritable=inputs.unwritable,
+            begun=inputs.begun,
             plan=RecordedPlan.of(plan, kind),
             commits=commits,
         )

@@ -15,7 +15,7 @@ from reconciler.core.fleet.read_file import is_read
 from reconciler.daemon.source import SourceReader
 from reconciler.errors import InvalidInput, Problem, Severity
 from reconciler.model.capacity import ClusterObservation, Observed
-from reconciler.model.ids import CommitId
+from reconciler.model.ids import CommitId, WorkspaceName
 from reconciler.model.policy import Desired
 from reconciler.model.tree import Commit, FileChange, Identity, Proposal
 from reconciler.model.workload import HelmConfig, Json, WorkloadRef
@@ -143,13 +143,13 @@ class ReviewedCharts:
         """Tell whether charts can be rendered here at all."""
         return self.charts.available()
 
-    def template(self, chart: HelmConfig, *, hooks: bool) -> tuple[Mapping[str, Json], ...]:
+    def template(self, chart: HelmConfig, *, hooks: bool, workspace: WorkspaceName) -> tuple[Mapping[str, Json], ...]:
         """Render one chart. Raises InvalidInput for one of another repository."""
         if chart.repo_url not in self.repositories:
             raise InvalidInput(
                 f"chart {chart.name!r}: its repository is not on the source branch yet, so the daemon does not ask it"
             )
-        return self.charts.template(chart, hooks=hooks)
+        return self.charts.template(chart, hooks=hooks, workspace=workspace)
 
 
 def _contents(

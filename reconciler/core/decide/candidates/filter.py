@@ -19,7 +19,7 @@ from reconciler.model.capacity import ReplicaShape
 from reconciler.model.cluster import Prerequisite
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.placement import Restraint, RestraintKind, place_name
-from reconciler.model.plan import Reason, Refusal
+from reconciler.model.plan import CHARTS_PENDING, Reason, Refusal
 from reconciler.model.policy import Availability, BurstPolicy, Cluster
 from reconciler.model.workload import WorkloadTemplate
 
@@ -118,6 +118,9 @@ def _undeployable(inputs: PassInput, template: WorkloadTemplate, cluster: Cluste
     problem = inputs.unwritable.get(place) if inputs.unwritable else None
     if problem is None:
         return None
+    if problem == CHARTS_PENDING:
+        remedy = "wait: it goes on once they are"
+        return Refusal(cluster=name, reason=Reason.CHARTS_PENDING, message=problem, remedy=remedy)
     remedy = "mend the template, or what its subset changes" if subset else "mend the template"
     return Refusal(cluster=name, reason=Reason.NOT_RENDERED, message=problem, remedy=remedy)
 

@@ -641,7 +641,15 @@ class CandidateFinder:
     ) -> Placement:
         """Make a new placement that begins now."""
         return lifecycle.new_placement(
-            template, policy, self._desired, self._now, cluster=cluster, replicas=replicas, shape=shape, subset=subset
+            template,
+            policy,
+            self._desired,
+            self._now,
+            cluster=cluster,
+            replicas=replicas,
+            shape=shape,
+            subset=subset,
+            began_at=self._inputs.began_at(template.workload, cluster, subset),
         )
 
     def next_change(self, workload: WorkloadId) -> datetime | None:

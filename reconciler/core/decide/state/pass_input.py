@@ -23,6 +23,7 @@ from reconciler.model.demand import Demand
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.ledger import Ledger
 from reconciler.model.placement import place_name
+from reconciler.model.plan import CHARTS_PENDING
 from reconciler.model.policy import Desired
 from reconciler.model.request import RequestRecord
 
@@ -103,6 +104,9 @@ class PassInput:
     """The past demand before this pass, of workloads with a signal that looks back."""
     unwritable: Unwritable = field(default_factory=dict)
     """Clusters that a workload could not be written for when an earlier try of this pass wrote its files."""
+    begun: Mapping[tuple[WorkloadId, str], datetime] = field(default_factory=dict)
+    """When earlier passes decided what waits for its charts, by workload and place. It begins as of then: its name and
+    its times may be among the values of its charts."""
     rollouts: Rollouts = field(default_factory=Rollouts)
     """The health of the placements of `ledger`."""
     enrolment: Enrolment | None = None
@@ -118,6 +122,10 @@ class PassInput:
     """What is spent of the fleet's budgets; it follows from the two branches and `now`."""
     deletion: MassDeletion | None = None
     """An unconfirmed mass deletion."""
+
+    def began_at(self, workload: WorkloadId, cluster: ClusterName, subset: str = "") -> datetime:
+        """Return when something begins that is placed now: now, unless it has waited for its charts."""
+        return self.begun.get((workload, place_name(cluster, subset)), self.now) if self.begun else self.now
 
     def seen_at(self, demand: Demand) -> datetime:
         """Return when the primary of a demand was seen last."""
@@ -154,11 +162,17 @@ class PassInput:
 def given_up(inputs: PassInput, failures: Unwritable) -> Unwritable:
     """Add failures to those that are known. A workload that failed for several clusters is taken to fail for all.
 
+    One that waits for its charts waits with all of it, so that what it gets does not hang on which are rendered first.
+
     Of subsets each is taken by itself: it may be the patch of one alone that fails.
     """
     problems = {**inputs.unwritable, **failures}
     counts = Counter((workload, _subset_of_place(place)) for workload, place in problems)
     for workload, place in failures:
+        if failures[workload, place] == CHARTS_PENDING:
+            for candidate in inputs.reach.order(workload):
+                problems.setdefault((workload, place_name(candidate.cluster, candidate.subset)), CHARTS_PENDING)
+            continue
         subset = _subset_of_place(place)
         if counts[workload, subset] >= _TRIES:
             messages = [

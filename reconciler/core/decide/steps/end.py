@@ -264,7 +264,8 @@ def make_move(
         others = [other for other in others if cluster_subset(other, policy, clusters) == candidate.key]
     joined = next(iter(others), None)
     replicas = placement.replicas + (joined.replicas if joined else 0)
-    name = lifecycle.placement_name(placement.workload, cluster.name, inputs.now, subset)
+    began_at = inputs.began_at(placement.workload, cluster.name, subset)
+    name = lifecycle.placement_name(placement.workload, cluster.name, began_at, subset)
     after = replace(
         lifecycle.resized_placement(joined or placement, inputs.desired, inputs.now, replicas),
         name=joined.name if joined else name,

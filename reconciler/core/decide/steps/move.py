@@ -154,7 +154,7 @@ def _gang_move(
     cluster = desired.clusters[candidate.cluster]
     moved = replace(
         lifecycle.resized_placement(placement, desired, inputs.now, replicas),
-        name=lifecycle.placement_name(workload, cluster.name, inputs.now),
+        name=lifecycle.placement_name(workload, cluster.name, inputs.began_at(workload, cluster.name)),
         cluster=cluster.name,
         engine=cluster.engine,
         subset="",
