@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime, timedelta
 from typing import Protocol, TypeAlias
 
+from reconciler.core.fleet.path_history import PathHistories
 from reconciler.core.observe.gpu_use import GpuAnswers, GpuQuestion
 from reconciler.core.readiness.branch_rules import BranchRules
 from reconciler.core.readiness.check import AskedServer
@@ -57,8 +58,8 @@ class Repository(Protocol):
     """The fleet repository: a local bare mirror of the two branches, and the remote behind it.
 
     Only `fetch`, `branch_names`, `push`, `branches` and the methods that may have to deepen a shallow history
-    (`last_written`, `log`, `section`, `earlier`, `states`) use the network. All raise Transient if the remote is
-    unreachable and InvalidInput if it refuses.
+    (`last_written`, `log`, `section`, `earlier`, `states`, `past_versions`) use the network. All raise Transient if the
+    remote is unreachable and InvalidInput if it refuses.
     """
 
     def fetch(self) -> Tips:
@@ -73,10 +74,12 @@ class Repository(Protocol):
         """List the branches of the remote that are not ours, to suggest one for a missing name."""
         ...
 
-    def entries(self, commit: CommitId, *, under: Sequence[str] = (), sizes: bool = False) -> list[TreeEntry]:
+    def entries(
+        self, commit: CommitId, *, under: Sequence[str] = (), sizes: bool = False, others: bool = False
+    ) -> list[TreeEntry]:
         """List the regular files of a commit, sorted by path, below some directories (none: all).
 
-        Links and submodules are left out. With `sizes`, each entry's size is filled in.
+        With `others`, its links and submodules follow. With `sizes`, the size of each file is filled in.
         """
         ...
 
@@ -141,6 +144,15 @@ class Repository(Protocol):
         """List what stood at some paths before each commit that changed any of them, newest first.
 
         A path without a file is left out of its mapping.
+        """
+        ...
+
+    def past_versions(self, commit: CommitId, paths: Collection[str], *, base: CommitId | None = None) -> PathHistories:
+        """List the versions that stood at some paths before those at `commit`, along first parents, newest first.
+
+        Of a link or a submodule, also those of the files below it whose directory it has replaced. With a `base` on
+        the way they go back to it; without one, or where that is elsewhere, to where each path was added or deleted,
+        within the bound on history.
         """
         ...
 

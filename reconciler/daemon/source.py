@@ -6,18 +6,32 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from reconciler.core.fleet.assemble import assemble_with_rejections, is_ignored
+from reconciler.core.fleet.assemble import assemble_with_rejections, is_ignored, without_definitions_elsewhere
 from reconciler.core.fleet.file import ParsedFile
 from reconciler.core.fleet.objects import Contest, Identity, identity
+from reconciler.core.fleet.paths import FLEET_FILE
 from reconciler.core.fleet.read_file import is_read, parse_file
 from reconciler.core.fleet.sources.observed_contents import observed_contents
 from reconciler.core.fleet.sources.plain_manifests import path_sources, read_source
+from reconciler.core.fleet.standing_paths import (
+    directories_like_files,
+    held_names,
+    is_suspect,
+    lost_problem,
+    may_hold_files,
+    other_content,
+    version_in_force,
+    without_objects_elsewhere,
+)
+from reconciler.core.fleet.unread_files import unread_entries
 from reconciler.core.schema.yaml import MAX_BYTES, too_large
+from reconciler.daemon.lost_objects import LostObjects
 from reconciler.errors import InvalidInput, Problem, Severity, Transient
 from reconciler.model.capacity import Observed
 from reconciler.model.ids import BlobId, CommitId
 from reconciler.model.manifest_source import PathSource, SourceContent, SourceContents, SourceKey, UnreadSource
 from reconciler.model.policy import Desired
+from reconciler.model.tree import EntryType, TreeEntry
 from reconciler.ports import Repository
 from reconciler.text.spelling import nearest
 
@@ -57,6 +71,7 @@ class SourceReader:
         self._parsed: dict[BlobId, ParsedFile] = {}
         self._in_force: dict[str, BlobId] = {}
         self._looked_at: set[BlobId] = set()
+        self._lost = LostObjects(repository)
         self._uncertain = False
         self._desired: Desired | None = None
         self._observed: SourceContents = {}
@@ -90,6 +105,7 @@ class SourceReader:
         """Return a reader for the commits of other branches, which shares what is parsed and nothing else."""
         reader = SourceReader(self._repository)
         reader._parsed = dict(self._parsed)
+        reader._lost = self._lost.copy()
         return reader
 
     def _load(self, commit: CommitId) -> Desired:
@@ -101,7 +117,9 @@ class SourceReader:
         self._uncertain, self._looked_at = False, set()
         contents: dict[PathSource, SourceContent | UnreadSource] = {}
         past: dict[str, Iterator[BlobId]] = {}
-        current = self._current(commit)
+        entries = self._repository.entries(commit, sizes=True, others=True)
+        others = {entry.path: entry for entry in entries if entry.type is not EntryType.FILE}
+        current = self._current(entry for entry in entries if entry.type is EntryType.FILE)
         in_force = dict(current)
         problems_of: dict[str, tuple[Problem, ...]] = {}
         excused: frozenset[str] = frozenset()
@@ -110,8 +128,9 @@ class SourceReader:
             if version.file.broken:
                 problems_of[path] = tuple(problem.at(path) for problem in version.file.problems)
                 self._step_back(commit, path, in_force, past)
-            elif version.file.blank and (lost := self._version_before_blank(commit, path, version.blob)) is not None:
-                problems_of[path], in_force[path] = (_blank(path, lost.file),), lost
+        directories = tuple(directories_like_files(entry.path for entry in entries))
+        for path, lost, problem in self._lost_versions(commit, current, others, directories):
+            problems_of[path], in_force[path] = (problem,), lost
         trusted = {path for path, version in current.items() if version.blob == self._in_force.get(path)}
         while True:
             files = {path: version.file for path, version in in_force.items()}
@@ -119,8 +138,9 @@ class SourceReader:
             broken = (
                 replace(version.file, spreads=(), limits=()) for version in current.values() if version.file.broken
             )
-            spreads = tuple(replace(spread, path=path) for path in problems_of for spread in current[path].file.spreads)
-            limits = tuple(replace(absent, path=path) for path in problems_of for absent in current[path].file.limits)
+            bad = [(path, current[path].file) for path in problems_of if path in current]
+            spreads = tuple(replace(spread, path=path) for path, file in bad for spread in file.spreads)
+            limits = tuple(replace(absent, path=path) for path, file in bad for absent in file.limits)
             assembly = assemble_with_rejections(
                 commit,
                 files,
@@ -144,12 +164,14 @@ class SourceReader:
         reported = [problem for problem in assembly.desired.problems if problem.path not in problems_of]
         for path, file_problems in problems_of.items():
             reported += [*file_problems, _stands_in(path, in_force.get(path))]
+        shown = (entry for entry in others.values() if not any(_is_at(entry.path, path) for path in problems_of))
+        reported += [problem for problem in unread_entries(shown, files) if not is_ignored(problem.path, files)]
         incomplete = any(path not in in_force for path in problems_of)
         return replace(assembly.desired, problems=tuple(sorted(reported)), incomplete=incomplete)
 
-    def _current(self, commit: CommitId) -> dict[str, _Version]:
+    def _current(self, files_of_commit: Iterable[TreeEntry]) -> dict[str, _Version]:
         """Read the files of a commit, parsing only new versions, and drop ignored files."""
-        entries = [entry for entry in self._repository.entries(commit, sizes=True) if is_read(entry.path)]
+        entries = [entry for entry in files_of_commit if is_read(entry.path)]
         for entry in entries:
             if entry.size > MAX_BYTES:
                 self._parsed.setdefault(entry.blob, ParsedFile(problems=(too_large("", entry.size),)))
@@ -267,16 +289,50 @@ class SourceReader:
         file = self._parsed[blob]
         return None if file.broken else any(identity(declared.value) == wanted for declared in file.objects)
 
-    def _version_before_blank(self, commit: CommitId, path: str, blank: BlobId) -> _Version | None:
-        """Return the version of a blank file before it was emptied, if objects were in it.
+    def _lost_versions(
+        self,
+        commit: CommitId,
+        current: Mapping[str, _Version],
+        others: Mapping[str, TreeEntry],
+        directories: Iterable[str],
+    ) -> Iterator[tuple[str, _Version, Problem]]:
+        """Yield the paths that stand without an object that they held: the version that holds it, and the problem."""
+        suspects = {
+            *(path for path, version in current.items() if is_suspect(version.file)),
+            *filter(may_hold_files, others),
+            *directories,
+        }
+        try:
+            pasts = self._lost.versions(commit, suspects, self._read)
+        except Transient:
+            if not self._in_force:
+                raise
+            self._uncertain = True
+            held = ((path, self._in_force[path]) for path in suspects if path in self._in_force)
+            pasts = {path: (blob,) for path, blob in held if blob in self._parsed}
+        fleet = current.get(FLEET_FILE)
+        fleets = {} if fleet is None else {FLEET_FILE: fleet.file}
+        for path in sorted(pasts, key=lambda path: (path != FLEET_FILE, path)):
+            if not is_read(path) or is_ignored(path, fleets):
+                continue
+            blobs = pasts[path]
+            past = self._read(blobs)
+            file = current[path].file if path in current else ParsedFile(content=_content(path, others))
+            place = version_in_force([past[blob] for blob in blobs], file)
+            if place is None:
+                continue
+            elsewhere = held_names(version.file for name, version in current.items() if name != path)
+            lost = without_objects_elsewhere(past[blobs[place]], elsewhere)
+            lost = without_definitions_elsewhere({**fleets, path: lost})[path]
+            if version_in_force([lost], file) is not None:
+                fleets |= {path: lost} if path == FLEET_FILE else {}
+                yield path, _Version(blob=blobs[place], file=lost), lost_problem(path, file, lost)
 
-        An editor or a script that failed leaves an empty file; who wants an object away deletes the file.
-        """
-        for blob in self._earlier(commit, path, blank):
-            file = self._parsed[blob]
-            if not file.blank:
-                return _Version(blob=blob, file=file) if file.objects else None
-        return None
+    def _read(self, blobs: Iterable[BlobId]) -> Mapping[BlobId, ParsedFile]:
+        """Parse versions of files, and return them."""
+        wanted = tuple(blobs)
+        self._parse(wanted)
+        return {blob: self._parsed[blob] for blob in wanted}
 
     def _is_good(self, blob: BlobId) -> bool:
         """Tell whether a version has no error of its own."""
@@ -291,11 +347,18 @@ class SourceReader:
         self._parsed = {blob: file for blob, file in self._parsed.items() if blob in kept}
 
 
-def _blank(path: str, lost: ParsedFile) -> Problem:
-    """Report that a file was emptied, and how to delete its objects."""
-    count = len(lost.objects)
-    what = f"{count} objects" if count > 1 else "an object"
-    return Problem(path=path, message=f"is empty, and {what} stood in it", hint="delete the file if that is to go")
+def _is_at(entry: str, path: str) -> bool:
+    """Tell whether a link or a submodule stands at a path, or above it."""
+    return path == entry or path.startswith(f"{entry}/")
+
+
+def _content(path: str, others: Mapping[str, TreeEntry]) -> str:
+    """Describe what stands where there is no file of this path."""
+    for entry in others.values():
+        if _is_at(entry.path, path):
+            content = other_content(entry)
+            return content if path == entry.path else f"is gone with its directory {entry.path}, which {content} now"
+    return "is a directory"
 
 
 def _stands_in(path: str, version: _Version | None) -> Problem:

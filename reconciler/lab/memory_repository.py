@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from reconciler.core.commits.trailers import is_own, is_trailer
+from reconciler.core.fleet.path_history import PathChange, PathHistories, path_histories
 from reconciler.errors import Conflict
 from reconciler.model.ids import BlobId, ClusterName, CommitId, TreeId
 from reconciler.model.tree import (
@@ -97,7 +98,14 @@ class MemoryRepository:
         """Name the source branch, if it is there."""
         return ["main"] if self.heads[SOURCE] else []
 
-    def entries(self, commit: CommitId, *, under: Sequence[str] = (), sizes: bool = False) -> list[TreeEntry]:
+    def entries(
+        self,
+        commit: CommitId,
+        *,
+        under: Sequence[str] = (),
+        sizes: bool = False,
+        others: bool = False,  # noqa: ARG002 -- it holds files alone
+    ) -> list[TreeEntry]:
         """List the files of a commit below some directories."""
         return [
             TreeEntry(path=path, blob=blob, size=len(self.blobs[blob]) if sizes else -1)
@@ -189,6 +197,24 @@ class MemoryRepository:
             if any(each.tree.get(path) != before.get(path) for path in paths):
                 states.append({path: before[path] for path in paths if path in before})
         return states
+
+    def past_versions(self, commit: CommitId, paths: Collection[str], *, base: CommitId | None = None) -> PathHistories:
+        """List the versions that stood at some paths before, newest first."""
+        based = base is not None and any(each.id == base for each in self._chain(commit))
+        return PathHistories(
+            paths=path_histories(paths, self._path_changes(commit, base if based else None)), based=based
+        )
+
+    def _path_changes(self, commit: CommitId, base: CommitId | None) -> Iterable[list[PathChange]]:
+        for each in self._chain(commit):
+            if each.id == base:
+                return
+            before = self._files(each.parent)
+            differing = sorted({path for path, _ in before.items() ^ each.tree.items()})
+            yield [
+                PathChange(path=path, old=before.get(path), stood=path in before, stands=path in each.tree)
+                for path in differing
+            ]
 
     def write(self, base: CommitId | None, commits: Sequence[Commit]) -> list[CommitId]:
         """Write commits on top of one, and return their ids."""

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import Enum
 
 from reconciler.errors import InvalidInput
 from reconciler.model.ids import BlobId, ClusterName, CommitId, TreeId
@@ -64,14 +65,24 @@ class Commit:
             checked_path(path)
 
 
+class EntryType(Enum):
+    """What stands at a path of a commit."""
+
+    FILE = "file"
+    LINK = "symbolic link"
+    SUBMODULE = "submodule"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeEntry:
-    """A file of a commit."""
+    """A path of a commit that is no directory."""
 
     path: str
     blob: BlobId
+    """Of a link its target; of a submodule the id of its commit."""
     size: int = -1
     """In bytes; -1 where it was not requested."""
+    type: EntryType = EntryType.FILE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -108,12 +108,14 @@ def test_a_file_that_was_emptied_keeps_what_was_in_it(fleet, nothing):
         fleet.person("source", {PATH: text})
     desired = SourceReader(fleet).desired(tip(fleet))
     assert desired.templates[VLLM].spec.burst_duration == timedelta(minutes=20)
-    assert errors(desired) == [f"{PATH}: is empty, and an object stood in it (delete the file if that is to go)"]
+    assert errors(desired) == [
+        f"{PATH}: is empty, and WorkloadTemplate vllm stood in it (delete the file if that is to go)"
+    ]
     assert warnings(desired) == [stays(LONGER)]
     assert not desired.incomplete
 
 
-def test_a_file_that_was_deleted_or_given_to_another_use_takes_its_objects_with_it(fleet):
+def test_a_file_that_was_deleted_and_then_given_to_another_use_takes_its_objects_with_it(fleet):
     assert VLLM not in SourceReader(fleet).desired(fleet.person("source", {}, removes=[PATH])).templates
     desired = SourceReader(fleet).desired(fleet.person("source", {PATH: "kind: ConfigMap\n"}))
     assert VLLM not in desired.templates

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 
 from reconciler.adapters.git.commits import StoredCommit, parse
 from reconciler.adapters.git.objects import Missing, ObjectReader
+from reconciler.core.fleet.path_history import PathChange, PathHistories, path_histories
 from reconciler.errors import Conflict
+from reconciler.model.bounds import SOURCE_HISTORY
 from reconciler.model.ids import BlobId, CommitId
 from reconciler.model.tree import LoggedCommit
 
@@ -18,6 +20,11 @@ GROWTH = 4
 """Commits of the first deepening, and the factor of each further one."""
 
 _OLD_SIDE = re.compile(r"^:100(?:644|755) \d{6} ([0-9a-f]+) ", re.MULTILINE)
+
+_FILES = ("100644", "100755")
+_ABSENT = "000000"
+_MOST_PATHSPECS = 100
+"""Paths that git is given to look for; with more of them it lists all changes in less time."""
 
 Local = Callable[[Sequence[str]], bytes]
 Deepen = Callable[[int], None]
@@ -112,6 +119,48 @@ class History:
             states.append(dict(state))
         return states
 
+    def past_versions(self, commit: CommitId, paths: Collection[str], *, base: CommitId | None = None) -> PathHistories:
+        """List the versions that stood at some paths before those at `commit`, newest first, as far back as `base`.
+
+        Without a base the history is deepened in one step, up to its bound, where the mirror holds too little: most
+        paths have to be followed back to where they were added. Where the remote has no more, the answer is what the
+        mirror knows.
+        """
+        chain = ["--first-parent", commit, *([] if base is None else [f"^{base}"])]
+        asked = sorted(paths) if len(paths) <= _MOST_PATHSPECS else []
+        deepened = False
+        while True:
+            raw = ["log", "-m", "-z", "--raw", "--no-abbrev", "--no-renames", "--format=%H", *chain, "--", *asked]
+            fields = self._local(raw).decode(errors="surrogateescape").split("\0")
+            histories = path_histories(paths, _path_changes(fields, self._shallow()))
+            if base is not None or all(history.ended for history in histories.values()):
+                return PathHistories(paths=histories, based=base is not None)
+            if deepened or not self._cut(self._local(["rev-list", "--max-parents=0", *chain]).decode().split()):
+                return PathHistories(paths=histories)
+            before = self._shallow()
+            try:
+                self._deepen(SOURCE_HISTORY.most)
+            except Conflict:
+                return PathHistories(paths=histories, complete=False)
+            if self._shallow() == before:
+                return PathHistories(paths=histories, complete=False)
+            deepened = True
+
+    def leads_to(self, commit: CommitId, base: CommitId) -> bool:
+        """Return whether first parents lead from a commit to another, as far as the mirror holds them."""
+        if commit == base:
+            return True
+        try:
+            self._reader_one(base)
+        except Missing:
+            return False
+        between = self._local(["rev-list", "--first-parent", commit, f"^{base}"]).decode().split()
+        return bool(between) and parse(CommitId(between[-1]), self._reader_one(between[-1])).parents[:1] == (base,)
+
+    def _reader_one(self, object_id: str) -> bytes:
+        (raw,) = self._reader.read([object_id])
+        return raw
+
     def reaches(self, tip: CommitId, commit: CommitId) -> bool:
         """Tell whether a commit is at or before the tip, side branches included."""
         steps = self._steps(tip)
@@ -150,6 +199,34 @@ class History:
                 )
             yield
             count *= GROWTH
+
+
+def _path_changes(fields: Iterable[str], shallow: Collection[str]) -> Iterator[list[PathChange]]:
+    """Read ``git log -z --raw --format=%H``: the changes of each commit, newest first, down to a shallow one.
+
+    That seems to add all that it has.
+    """
+    changes: list[PathChange] = []
+    rest = iter(fields)
+    for field in rest:
+        if not field.lstrip("\n").startswith(":"):
+            if changes:
+                yield changes
+            changes = []
+            if field.strip("\n") in shallow:
+                return
+            continue
+        before, after, old, _, _ = field.lstrip("\n")[1:].split(" ")
+        changes.append(
+            PathChange(
+                path=next(rest),
+                old=BlobId(old) if before in _FILES else None,
+                stood=before != _ABSENT,
+                stands=after != _ABSENT,
+            )
+        )
+    if changes:
+        yield changes
 
 
 def _changes(fields: Iterable[str]) -> list[list[tuple[str, str]]]:

@@ -13,10 +13,11 @@ from threading import Lock
 
 from reconciler.adapters.git.run import Runner, kill
 from reconciler.model.ids import BlobId, ClusterName, CommitId, TreeId, is_name
-from reconciler.model.tree import FileChange, TreeEntry
+from reconciler.model.tree import EntryType, FileChange, TreeEntry
 
 _ENTRY = re.compile(r"100(?:644|755) blob ([0-9a-f]+)\t([^\0]+)\0")
 _SIZED = re.compile(r"100(?:644|755) blob ([0-9a-f]+) +(\d+)\t([^\0]+)\0")
+_OTHER = re.compile(r"(?:^|(?<=\0))(120000|160000)(?: [a-z]+)? ([0-9a-f]{40,64})(?: +[\d-]+)?\t([^\0]+)\0")
 _CHANGE = re.compile(r":(\d{6}) (\d{6}) ([0-9a-f]+) ([0-9a-f]+) [A-Z]\d*\0([^\0]+)\0")
 _CHANGED = re.compile(rb"([0-9a-f]{40,64})\0((?::[^\0]+\0[^\0]+\0)*)")
 _FILE = frozenset({"100644", "100755"})
@@ -33,11 +34,20 @@ def checked_id(text: str) -> CommitId:
 
 
 def parse_entries(listing: bytes, *, sizes: bool) -> list[TreeEntry]:
-    """Parse the output of ``ls-tree -r -z``, with ``-l`` if `sizes`, in git's order: by the bytes of paths."""
+    """Parse the regular files of ``ls-tree -r -z``, with ``-l`` if `sizes`, in git's order: by the bytes of paths."""
     text = listing.decode(errors="surrogateescape")
     if sizes:
         return [TreeEntry(path=path, blob=BlobId(blob), size=int(size)) for blob, size, path in _SIZED.findall(text)]
     return [TreeEntry(path=path, blob=BlobId(blob)) for blob, path in _ENTRY.findall(text)]
+
+
+def parse_other_entries(listing: bytes) -> list[TreeEntry]:
+    """Parse the links and submodules of ``ls-tree -r -z``, with or without ``-l``, and of ``ls-files -s -z``."""
+    text = listing.decode(errors="surrogateescape")
+    return [
+        TreeEntry(path=path, blob=BlobId(blob), type=EntryType.LINK if mode == "120000" else EntryType.SUBMODULE)
+        for mode, blob, path in _OTHER.findall(text)
+    ]
 
 
 def parse_changes(listing: bytes) -> list[FileChange]:

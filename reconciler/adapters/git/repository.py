@@ -30,12 +30,14 @@ from reconciler.adapters.git.objects import (
     parse_clusters,
     parse_directories,
     parse_entries,
+    parse_other_entries,
 )
 from reconciler.adapters.git.push import RefUpdate, doing
 from reconciler.adapters.git.remote import Credentials
 from reconciler.adapters.git.run import RemoteBounds, Runner
 from reconciler.adapters.git.signing import AllowedSigners, SigningKey, open_signer, signed
 from reconciler.core.commits.trailers import is_own
+from reconciler.core.fleet.path_history import PathHistories
 from reconciler.errors import Conflict, InvalidInput, OverspillError, Transient
 from reconciler.model.ids import BlobId, ClusterName, CommitId, TreeId
 from reconciler.model.tree import (
@@ -186,8 +188,10 @@ class GitRepository:
         """List the branches of the remote that are not ours."""
         return self._branches.branch_names()
 
-    def entries(self, commit: CommitId, *, under: Sequence[str] = (), sizes: bool = False) -> list[TreeEntry]:
-        """List the regular files of a commit, sorted by path, below some directories (none: all).
+    def entries(
+        self, commit: CommitId, *, under: Sequence[str] = (), sizes: bool = False, others: bool = False
+    ) -> list[TreeEntry]:
+        """List the regular files of a commit, sorted by path, below some directories (none: all); then `others`.
 
         An older commit of the source branch is fetched where the mirror lacks it. Raises InvalidInput for a commit that
         is not in the history of that branch.
@@ -196,7 +200,8 @@ class GitRepository:
         arguments = ["ls-tree", *flags, "--", checked_id(commit), *under]
         done = self._branches.runner.run(arguments)
         if done.status == 0:
-            return parse_entries(done.stdout, sizes=sizes)
+            found = parse_entries(done.stdout, sizes=sizes)
+            return [*found, *parse_other_entries(done.stdout)] if others else found
         kind = self._branches.runner.run(["cat-file", "-t", commit]).stdout.strip()
         if kind != b"commit" and not self._is_earlier(commit):
             raise InvalidInput(f"commit {commit[:12]} is not in the history of the fleet repository's source branch")
@@ -312,6 +317,13 @@ class GitRepository:
         """List what stood at some paths before each first-parent commit that changed any of them, newest first."""
         with self._whole():
             return self._history(commit).states(checked_id(commit), paths, limit=limit)
+
+    def past_versions(self, commit: CommitId, paths: Collection[str], *, base: CommitId | None = None) -> PathHistories:
+        """List the versions that stood at some paths before those at `commit`, along first parents."""
+        with self._whole():
+            history = self._history(commit)
+            known = None if base is None or not history.leads_to(checked_id(commit), checked_id(base)) else base
+            return history.past_versions(checked_id(commit), paths, base=known)
 
     def write(self, base: CommitId | None, commits: Sequence[Commit]) -> list[CommitId]:
         """Write commits on top of `base` (None: a new root) into the mirror, and return their ids in order."""

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from reconciler.bulkhead import Seam, attempt
 from reconciler.core.fleet.assemble import assemble
 from reconciler.core.fleet.file import AbsentLimits, AbsentSpread, Declared, ParsedFile, Value
+from reconciler.core.fleet.foreign_content import describe_foreign
 from reconciler.core.fleet.kruise_whitelist import CONFIGURATION, is_whitelist, whitelist
 from reconciler.core.fleet.spread import rules
 from reconciler.core.fleet.template import template_draft
@@ -85,21 +86,23 @@ def parse_file(data: bytes) -> ParsedFile:
 def _parse(data: bytes) -> ParsedFile:
     if data.startswith(_UTF16):
         if _DECLARED.search(_without_nulls(data)) is None:
-            return ParsedFile()
+            return _foreign(data)
     elif _MENTIONED.search(data) is None:
-        return ParsedFile(blank=_BLANK.fullmatch(data) is not None)
+        return _foreign(data)
     try:
         documents = yaml.parse(data, "")
     except InvalidInput as error:
         declares_kinds = data.startswith(_UTF16) or _DECLARED.search(data) is not None
-        return _unread(error.problems, data) if declares_kinds else ParsedFile()
+        return _unread(error.problems, data) if declares_kinds else _foreign(data)
     objects: list[Declared] = []
     problems: list[Problem] = []
     spreads: list[AbsentSpread] = []
     limits: list[AbsentLimits] = []
+    foreign = 0
     for document in documents:
         rest = replace(document, value=None)
         declared = False
+        foreign += not isinstance(document.value, Mapping)
         for root, value in _candidates(document):
             spreads += _declared_spreads(value)
             limits += _declared_limits(value)
@@ -113,11 +116,20 @@ def _parse(data: bytes) -> ParsedFile:
                 below = replace(finding, loc=(*root, *finding.loc))
                 problems.append(below.problem(path="", line=rest.line(below.loc)))
             declared = declared or bool(findings) or not (made is None or isinstance(made, CustomKind))
+            foreign += made is None and not findings
             if made is not None:
                 objects.append(Declared(value=made, document=rest, root=root))
         problems += document.warnings if declared else ()
-    file = ParsedFile(objects=tuple(objects), problems=_sorted_problems(problems))
+    file = ParsedFile(objects=tuple(objects), problems=_sorted_problems(problems), foreign=foreign)
+    if not (objects or problems):
+        file = replace(file, content=describe_foreign(data), blank=not documents)
     return _with_mentioned(replace(file, spreads=tuple(spreads), limits=tuple(limits)), data)
+
+
+def _foreign(data: bytes) -> ParsedFile:
+    """Return the content of a file that holds nothing of ours."""
+    blank = _BLANK.fullmatch(data) is not None
+    return ParsedFile(blank=blank, foreign=0 if blank else 1, content="is empty" if blank else describe_foreign(data))
 
 
 def _declared_spreads(value: Mapping[str, Json]) -> Iterator[AbsentSpread]:

@@ -7,14 +7,17 @@ way out. Any other is foreign, and only counted by its folder.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from reconciler.core.fleet.file import ParsedFile
+from reconciler.core.fleet.read_file import ENDINGS
 from reconciler.core.schema import yaml
 from reconciler.core.validation.custom_resources import is_definition
 from reconciler.core.validation.kubernetes import kind_schema
 from reconciler.core.workloads.builtin_kinds import NO_KINDS, kind_of
 from reconciler.errors import InvalidInput, Problem, Severity
+from reconciler.model.tree import EntryType, TreeEntry
 from reconciler.model.workload import Json
 from reconciler.text.findings import shortened
 from reconciler.text.wording import count, join_names
@@ -78,6 +81,26 @@ def unread_file(path: str, data: bytes, ours: Collection[str], charts: Collectio
     hint = f"{_hint(value, api_version)}, {_IGNORE}"
     message = f"holds a plain {content}, which is not read and goes to no cluster"
     return UnreadFile(path=path, content=content, problem=_warning(path, line, message, hint, expected=expected))
+
+
+def unread_entries(entries: Iterable[TreeEntry], files: Mapping[str, ParsedFile]) -> Iterator[Problem]:
+    """Warn of links and submodules in which files of ours are meant to be: what is behind them is never read.
+
+    `files` are those that are read. A link or a submodule elsewhere is foreign.
+    """
+    ours = {path.rpartition("/")[0] for path, file in files.items() if file.objects or file.problems}
+    for entry in entries:
+        parts = entry.path.split("/")
+        like_file = entry.path.endswith(ENDINGS)
+        folder = entry.path.rpartition("/")[0]
+        beside = folder in ours and (like_file or folder != "")
+        if any(part.startswith(".") for part in parts) or not (beside or not FOLDERS.isdisjoint(parts)):
+            continue
+        if entry.type is EntryType.SUBMODULE:
+            message, hint = "is a submodule, whose files are not read", "commit its files here"
+        else:
+            message, hint = "is a symbolic link, which is not followed", "commit a copy of the file"
+        yield Problem(path=entry.path, message=message, hint=f"{hint}, {_IGNORE}", severity=Severity.WARNING)
 
 
 def folder_summary(files: Iterable[UnreadFile]) -> str:

@@ -1,0 +1,82 @@
+"""Which versions of files stood in paths before, back to where each path was really added or deleted.
+
+A path still stands where a directory takes the place of its file, or a link or a submodule that of its directory: that
+is no deletion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from reconciler.model.ids import BlobId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathChange:
+    """What a commit changed in one path."""
+
+    path: str
+    old: BlobId | None
+    """The regular file before; None for none, for a link and for a submodule."""
+    stood: bool
+    """Whether a file, a link or a submodule stood there before."""
+    stands: bool
+    """Whether one stands there after it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathHistory:
+    """The earlier versions of a file, newest first."""
+
+    asked: str
+    """The path that was asked for: its own, or that of the link or submodule in the place of its directory."""
+    versions: tuple[BlobId, ...] = ()
+    ended: bool = False
+    """Whether they go back to where the path was added or deleted; False where there may be older ones."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathHistories:
+    """The histories of paths, by path."""
+
+    paths: Mapping[str, PathHistory] = field(default_factory=dict)
+    based: bool = False
+    """Whether those that have not ended go on at the commit that the question named."""
+    complete: bool = True
+    """False where the remote itself lacks older commits."""
+
+
+def path_histories(asked: Collection[str], commits: Iterable[Sequence[PathChange]]) -> dict[str, PathHistory]:
+    """Follow paths back through the changes of commits, newest first."""
+    open_paths = {path: path for path in asked}
+    versions: dict[str, list[BlobId]] = {path: [] for path in asked}
+    owners = dict(open_paths)
+    for changes in commits:
+        removed = [change for change in changes if change.stood and not change.stands]
+        added = [change for change in changes if change.stands and not change.stood]
+        hidden: dict[str, str] = {}
+        for change in changes:
+            owner = open_paths.get(change.path)
+            if owner is None:
+                continue
+            below = f"{change.path}/"
+            if not change.stands and not any(other.path.startswith(below) for other in added):
+                del open_paths[change.path]  # deleted: what is in its place came later
+                continue
+            if change.old is not None:
+                versions[change.path].append(change.old)
+            if not change.stood:
+                del open_paths[change.path]
+                for other in removed:
+                    if other.path.startswith(below) and other.old is not None:
+                        hidden[other.path] = owner
+                        versions[other.path] = [other.old]
+        open_paths |= hidden
+        owners |= hidden
+        if not open_paths:
+            break
+    return {
+        path: PathHistory(asked=owner, versions=tuple(dict.fromkeys(versions[path])), ended=path not in open_paths)
+        for path, owner in owners.items()
+    }

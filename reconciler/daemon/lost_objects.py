@@ -1,0 +1,101 @@
+"""Asks the history what stood in paths that hold no object now: once for each commit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Protocol
+
+from reconciler.core.fleet.file import ParsedFile
+from reconciler.core.fleet.path_history import PathHistories, PathHistory
+from reconciler.core.fleet.standing_paths import is_whole
+from reconciler.model.ids import BlobId, CommitId
+
+_AT_ONCE = 20
+_MOST_VERSIONS = 200
+"""Earlier versions of a path that are read."""
+
+Read = Callable[[Iterable[BlobId]], Mapping[BlobId, ParsedFile]]
+
+
+class PastPaths(Protocol):
+    """The history of the source branch, as far as it tells what stood in paths."""
+
+    def past_versions(self, commit: CommitId, paths: Collection[str], *, base: CommitId | None = None) -> PathHistories:
+        """List the versions that stood at some paths before those at `commit`, newest first."""
+        ...
+
+
+class LostObjects:
+    """Remembers the earlier versions with objects of each path that may have lost them.
+
+    All these paths are asked about at once, once for each commit, and from the commit on that was asked about last.
+    """
+
+    def __init__(self, history: PastPaths) -> None:
+        """Know nothing yet."""
+        self._history = history
+        self._commit: CommitId | None = None
+        self._known: dict[str, dict[str, tuple[BlobId, ...]]] = {}
+        """By the path that is asked about: the earlier versions by path, oldest first."""
+
+    def copy(self) -> LostObjects:
+        """Return another with the same memory."""
+        other = LostObjects(self._history)
+        other._commit, other._known = self._commit, dict(self._known)
+        return other
+
+    def versions(self, commit: CommitId, suspects: Collection[str], read: Read) -> dict[str, tuple[BlobId, ...]]:
+        """Return earlier versions that hold objects, by path and oldest first, of paths that may have lost some.
+
+        Raises Transient where history has to be fetched and cannot be.
+        """
+        known: dict[str, dict[str, tuple[BlobId, ...]]] = {}
+        complete = True
+        if suspects:
+            answer = self._history.past_versions(commit, suspects, base=self._commit)
+            known, unknown = self._follow(suspects, answer, read)
+            if unknown:
+                answer = self._history.past_versions(commit, unknown)
+                known |= self._follow(unknown, answer, read)[0]
+            complete = answer.complete
+        if complete:
+            self._commit, self._known = commit, known
+        return {path: versions for below in known.values() for path, versions in below.items() if versions}
+
+    def _follow(
+        self, asked: Iterable[str], answer: PathHistories, read: Read
+    ) -> tuple[dict[str, dict[str, tuple[BlobId, ...]]], set[str]]:
+        """Return the versions with objects of each path that was asked about, and the paths that need a longer look."""
+        by_asked: dict[str, list[tuple[str, PathHistory]]] = {}
+        for path, history in answer.paths.items():
+            by_asked.setdefault(history.asked, []).append((path, history))
+        found: dict[str, dict[str, tuple[BlobId, ...]]] = {}
+        unknown: set[str] = set()
+        for name in asked:
+            for path, history in by_asked.get(name, ()):
+                versions, whole = _with_objects(history.versions, read)
+                if not (whole or history.ended) and answer.based:
+                    before = self._known.get(name, {}).get(path)
+                    if before is None:
+                        unknown.add(name)
+                        break
+                    versions = (*before, *versions)
+                found.setdefault(name, {})[path] = versions
+        return found, unknown
+
+
+def _with_objects(versions: tuple[BlobId, ...], read: Read) -> tuple[tuple[BlobId, ...], bool]:
+    """Return those of some versions, newest first, that hold objects, oldest first, back to one that is whole.
+
+    The second value says that there is such a one.
+    """
+    kept: list[BlobId] = []
+    for start in range(0, min(len(versions), _MOST_VERSIONS), _AT_ONCE):
+        batch = versions[start : start + _AT_ONCE]
+        files = read(batch)
+        for blob in batch:
+            if not files[blob].broken and files[blob].objects:
+                kept.append(blob)
+                if is_whole(files[blob]):
+                    return tuple(reversed(kept)), True
+    return tuple(reversed(kept)), False

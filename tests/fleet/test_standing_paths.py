@@ -1,0 +1,247 @@
+"""Only a deletion deletes: a path that still stands keeps the objects that it held, whatever stands there now."""
+
+from __future__ import annotations
+
+import pytest
+
+from reconciler.adapters.git import GitRepository
+from reconciler.adapters.git.history import FIRST_STEP
+from reconciler.daemon.source import SourceReader
+from reconciler.errors import Transient
+from reconciler.model.bounds import FILE_SIZE
+from reconciler.model.ids import WorkloadId
+from tests.builders.fleet_files import FLEET, TEMPLATE, cluster, errors, warnings
+from tests.fakes.memory_repository import MemoryRepository
+
+VLLM = WorkloadId("llm", "vllm")
+PATH = "templates/vllm.yaml"
+POINTER = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'4d' * 32}\nsize 1234\n"
+FILE, LINK, SUBMODULE = "100644", "120000", "160000"
+SETTINGS = "apiVersion: overspill.dev/v1alpha1\nkind: Fleet\nmetadata: {name: f}\nspec: {engine: flux}\n"
+
+SHAPES: dict[str, tuple[str, bytes, str]] = {
+    "LFS pointer": (FILE, POINTER.encode(), "is a Git LFS pointer"),
+    "error page": (FILE, b"<!DOCTYPE html><html><body>502 Bad Gateway</body></html>\n", "is a page of HTML or XML"),
+    "null bytes": (FILE, b"\0" * 200, "is nothing but null bytes"),
+    "binary": (FILE, b"\x7fELF\0\1\2", "is binary"),
+    "cut in its first line": (FILE, b"apiVer", "holds nothing that has a kind of ours"),
+    "ansible-vault": (FILE, b"$ANSIBLE_VAULT;1.1;AES256\n6238\n", "is encrypted by ansible-vault"),
+    "SOPS": (FILE, b"data: ENC[AES256_GCM,data:x]\nsops: {mac: ENC[x]}\n", "is encrypted by SOPS"),
+    "UTF-16": (FILE, "replicas: 1\n".encode("utf-16"), "is UTF-16, not UTF-8"),
+    "not UTF-8": (FILE, b"name: \xe9\xff\n", "is not UTF-8"),
+    "another kind": (FILE, b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n", "holds ConfigMap"),
+    "another tool's template": (FILE, b"{{- if .Values.x }}\nkind: Deployment\n{{ end }}\n", "holds Deployment"),
+    "a scalar": (FILE, b"null and void\n", "holds nothing that has a kind of ours"),
+    "only our words": (FILE, b"Moved to overspill.dev, kind of.\n", "holds nothing that has a kind of ours"),
+    "empty": (FILE, b"", "is empty"),
+    "a comment": (FILE, b"# to be written\n---\n", "is empty"),
+    "too large": (FILE, b"#" * (FILE_SIZE.most + 1), "is 1.0 MB; files over 1 MiB are not read"),
+    "conflict markers": (FILE, b"<<<<<<< HEAD\n" + TEMPLATE.encode(), "holds a merge conflict marker"),
+    "link": (LINK, b"other.yaml", "is a symbolic link"),
+    "submodule": (SUBMODULE, b"", "is a submodule"),
+}
+
+
+def replace_path(remote, path: str, mode: str, data: bytes, *, removes: str = "") -> None:
+    """Commit something at a path, in the place of what is there or of a directory."""
+    stream = "commit refs/heads/main\ncommitter Ann <ann@example.com> 1790000000 +0000\ndata 1\nx\n"
+    stream += "from refs/heads/main^0\n" + (f"D {removes}\n" if removes else "")
+    if mode == SUBMODULE:
+        content = f"M {mode} {'1' * 40} {path}\n".encode()
+    else:
+        content = f"M {mode} inline {path}\ndata {len(data)}\n".encode() + data + b"\n"
+    remote.git("fast-import", "--quiet", stdin=stream.encode() + content)
+
+
+def fresh(remote, tmp_path, name: str = "fresh"):
+    """Read with an empty disk, into which the newest commit alone is fetched."""
+    with GitRepository(remote.url, cache=tmp_path / name) as repository:
+        return SourceReader(repository).desired(repository.fetch().source)
+
+
+@pytest.fixture
+def real(remote, tmp_path):
+    """A repository with a fleet, read once."""
+    remote.commit("main", FLEET | {"fleet.yaml": SETTINGS, "templates/keep.md": "x"})
+    with GitRepository(remote.url, cache=tmp_path / "cache") as repository:
+        reader = SourceReader(repository)
+        assert VLLM in reader.desired(repository.fetch().source).templates
+        yield remote, repository, reader
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_what_stood_in_a_path_stays_in_force_and_is_told(real, tmp_path, shape):
+    remote, repository, reader = real
+    mode, data, content = SHAPES[shape]
+    replace_path(remote, PATH, mode, data)
+    replace_path(remote, "fleet.yaml", mode, data)
+    remote.commit("main", {"README.md": "later"})
+    running = reader.desired(repository.fetch().source)
+    for desired in (running, fresh(remote, tmp_path)):
+        assert VLLM in desired.templates
+        assert str(desired.fleet.engine) == "flux"
+        assert not desired.incomplete
+        told = {problem.path: problem for problem in desired.problems if problem.severity.value == "error"}
+        assert set(told) == {PATH, "fleet.yaml"}
+        assert content in told[PATH].message
+        assert len([line for line in warnings(desired) if "stays in force" in line]) == 2
+    assert running == fresh(remote, tmp_path, "again")
+
+
+@pytest.mark.parametrize("mode", [LINK, SUBMODULE])
+def test_a_directory_that_becomes_something_else_keeps_its_files(real, tmp_path, mode):
+    remote, repository, reader = real
+    replace_path(remote, "templates", mode, b"elsewhere", removes="templates")
+    for desired in (reader.desired(repository.fetch().source), fresh(remote, tmp_path)):
+        assert VLLM in desired.templates
+        (problem,) = errors(desired)
+        assert problem.startswith(f"{PATH}: is gone with its directory templates, which is a s")
+
+
+def test_a_directory_in_the_place_of_a_file_deletes_nothing(real, tmp_path):
+    remote, repository, reader = real
+    remote.commit("main", {PATH: None, f"{PATH}/README.md": "x"})
+    for desired in (reader.desired(repository.fetch().source), fresh(remote, tmp_path)):
+        assert VLLM in desired.templates
+        assert errors(desired) == [
+            f"{PATH}: is a directory, and WorkloadTemplate vllm stood in it (delete the file if that is to go)"
+        ]
+
+
+@pytest.mark.parametrize("mode", [LINK, SUBMODULE])
+def test_what_is_new_and_cannot_be_read_is_told_among_files_of_ours_alone(real, tmp_path, mode):
+    remote, repository, reader = real
+    for path in ("templates/new.yaml", "docs/theme", "values.yaml", ".hidden/x.yaml", "templates/more"):
+        replace_path(remote, path, mode, b"elsewhere")
+    for desired in (reader.desired(repository.fetch().source), fresh(remote, tmp_path)):
+        assert errors(desired) == []
+        told = {problem.path for problem in desired.problems}
+        assert told == {"templates/new.yaml", "templates/more", "values.yaml"}
+
+
+def test_the_history_is_found_behind_many_commits_and_many_bad_versions(real, tmp_path):
+    remote, repository, reader = real
+    for number in range(FIRST_STEP + 5):
+        remote.commit("main", {PATH: f"{POINTER}# {number}\n"})
+    for desired in (reader.desired(repository.fetch().source), fresh(remote, tmp_path)):
+        assert VLLM in desired.templates
+
+
+def test_the_way_out_works(real, tmp_path):
+    remote, repository, reader = real
+    remote.commit("main", {PATH: POINTER})
+    assert errors(reader.desired(repository.fetch().source))
+    remote.commit("main", {PATH: None})
+    desired = reader.desired(repository.fetch().source)
+    assert VLLM not in desired.templates
+    assert desired.problems == ()
+    remote.commit("main", {PATH: POINTER})
+    for desired in (reader.desired(repository.fetch().source), fresh(remote, tmp_path)):
+        assert VLLM not in desired.templates
+        assert errors(desired) == []
+
+
+def test_a_clone_of_a_shallow_remote_takes_what_it_cannot_know_for_foreign(remote, tmp_path):
+    remote.commit("main", FLEET)
+    remote.commit("main", {"values.yaml": "a: 1\n"})
+    remote.git("clone", "-q", "--bare", "--depth=1", f"file://{remote.url}", str(tmp_path / "shallow.git"))
+    with GitRepository(str(tmp_path / "shallow.git"), cache=tmp_path / "cache") as repository:
+        desired = SourceReader(repository).desired(repository.fetch().source)
+    assert desired.problems == ()
+
+
+class Counted(MemoryRepository):
+    """Counts the questions about history, and may be away."""
+
+    def __init__(self, source) -> None:
+        self.asked: list[tuple[frozenset[str], bool]] = []
+        self.away = False
+        super().__init__(source)
+
+    def past_versions(self, commit, paths, *, base=None):
+        if self.away:
+            raise Transient("the remote is away")
+        self.asked.append((frozenset(paths), base is not None))
+        return super().past_versions(commit, paths, base=base)
+
+
+FOREIGN = {"values.yaml": "a: 1\n", "charts/x/values.yaml": "b: 1\n", "monitoring/rules.yaml": "kind: Rules\n"}
+
+
+def test_files_that_never_held_anything_are_asked_about_once_and_together():
+    fleet = Counted(FLEET | FOREIGN)
+    reader = SourceReader(fleet)
+    reader.desired(fleet.tips().source)
+    assert fleet.asked == [(frozenset(FOREIGN), False)]
+    reader.desired(fleet.tips().source)
+    assert len(fleet.asked) == 1
+    desired = reader.desired(fleet.person("source", {"values.yaml": "a: 2\n"}))
+    assert fleet.asked[1:] == [(frozenset(FOREIGN), True)]
+    assert desired.problems == ()
+
+
+def test_one_document_of_several_that_loses_its_kind_is_broken():
+    both = FLEET["clusters/worker-1.yaml"] + "---\n" + cluster("worker-9")
+    fleet = Counted(FLEET | {"clusters/worker-1.yaml": both})
+    reader = SourceReader(fleet)
+    cut = FLEET["clusters/worker-1.yaml"] + "---\nmetadata: {name: worker-9}\n"
+    for text in (cut, cut + "# again\n"):
+        commit = fleet.person("source", {"clusters/worker-1.yaml": text})
+        for read in (reader, SourceReader(fleet)):
+            desired = read.desired(commit)
+            assert {"worker-1", "worker-9"} <= set(desired.clusters)
+            (problem,) = errors(desired)
+            assert "has something else in the place of Cluster worker-9" in problem
+
+
+def test_one_document_of_several_that_is_taken_out_is_deleted():
+    both = FLEET["clusters/worker-1.yaml"] + "---\n" + cluster("worker-9")
+    fleet = Counted(FLEET | {"clusters/worker-1.yaml": both})
+    commit = fleet.person("source", {"clusters/worker-1.yaml": FLEET["clusters/worker-1.yaml"]})
+    desired = SourceReader(fleet).desired(commit)
+    assert "worker-9" not in desired.clusters
+    assert errors(desired) == []
+
+
+@pytest.mark.parametrize("later", [False, True])
+def test_an_object_that_has_moved_to_another_file_is_not_lost(later):
+    fleet = Counted(FLEET)
+    reader = SourceReader(fleet)
+    reader.desired(fleet.tips().source)
+    moved = {"apps/vllm.yaml": TEMPLATE}
+    commit = fleet.person("source", {PATH: "a: 1\n"} | ({} if later else moved))
+    if later:
+        assert errors(reader.desired(commit))
+        commit = fleet.person("source", moved)
+    for read in (reader, SourceReader(fleet)):
+        desired = read.desired(commit)
+        assert desired.templates[VLLM].path == "apps/vllm.yaml"
+        assert desired.problems == ()
+
+
+def test_a_template_of_one_name_in_another_workspace_is_another_object():
+    other = TEMPLATE.replace("workspaceName: llm", "workspaceName: other")
+    fleet = Counted(FLEET)
+    commit = fleet.person("source", {PATH: POINTER, "apps/other.yaml": other})
+    assert VLLM in SourceReader(fleet).desired(commit).templates
+
+
+def test_what_the_fleet_ignores_is_not_asked_for():
+    fleet = Counted(
+        FLEET | {"fleet.yaml": SETTINGS.replace("engine: flux", "ignore: [old/**]"), "old/a.yaml": TEMPLATE}
+    )
+    commit = fleet.person("source", {"old/a.yaml": POINTER, "fleet.yaml": POINTER})
+    assert [problem.partition(":")[0] for problem in errors(SourceReader(fleet).desired(commit))] == ["fleet.yaml"]
+
+
+def test_while_the_remote_is_away_memory_will_do():
+    fleet = Counted(FLEET)
+    reader = SourceReader(fleet)
+    reader.desired(fleet.tips().source)
+    commit = fleet.person("source", {PATH: POINTER})
+    fleet.away = True
+    assert VLLM in reader.desired(commit).templates
+    with pytest.raises(Transient):
+        SourceReader(fleet).desired(commit)
+    fleet.away = False
+    assert reader.desired(commit) == SourceReader(fleet).desired(commit)
