@@ -2,12 +2,11 @@
 
 Proxies are those of HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY. Certificates are checked against a named file,
 else SSL_CERT_FILE or the system's authorities. Redirects are not followed: a token is for one address alone.
-An answer is bounded in bytes and in time.
+An answer is bounded in bytes, and the whole exchange in time (`http_exchange`); JSON is parsed within bounds as well.
 """
 
 from __future__ import annotations
 
-import json
 import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,15 +15,21 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import httpcore2
 import httpx2
 
 from reconciler import __version__
 from reconciler.errors import InvalidInput, Transient
+from reconciler.http_exchange import BoundedTransport, Exchange, Overlong
+from reconciler.model.bounds import HTTP_ANSWER_DEPTH, HTTP_ANSWER_SIZE, HTTP_ANSWER_VALUES, JsonBounds
 from reconciler.text.findings import shortened
+from reconciler.text.json_input import UnreadableJson, parse_json
 
 _KEPT = 120.0
 """Seconds that an idle connection is kept: several rounds of Prometheus queries."""
 _MOST_WORDS = 200
+ANSWER = JsonBounds(size=HTTP_ANSWER_SIZE, values=HTTP_ANSWER_VALUES, depth=HTTP_ANSWER_DEPTH)
+"""The bounds of any answer in JSON."""
 
 
 class NoAnswer(Transient):
@@ -40,10 +45,10 @@ class UntrustedCertificate(NoAnswer):
 
 
 def json_in(body: bytes) -> Any:
-    """Return the JSON value of a body; None where it has none, such as a proxy's page."""
+    """Return the JSON value of a body; None where it has none within bounds, such as a proxy's page."""
     try:
-        return json.loads(body)
-    except (ValueError, RecursionError):
+        return parse_json(body, ANSWER)
+    except UnreadableJson:
         return None
 
 
@@ -90,15 +95,15 @@ class HttpClient:
         self._authorities_from = authorities_from
         context = _tls(authorities, authorities_from)
         try:
+            self._transport = BoundedTransport(context, proxies=proxies, kept=_KEPT)
             self._client = httpx2.Client(
                 # Identity: bytes are counted on arrival, and a compressed body could expand a thousandfold.
                 headers={"Accept-Encoding": "identity", "User-Agent": f"overspill/{__version__}", **(headers or {})},
-                verify=context,
-                trust_env=proxies,
+                transport=self._transport,
+                trust_env=False,
                 follow_redirects=False,
-                limits=httpx2.Limits(keepalive_expiry=_KEPT),
             )
-        except (ImportError, ValueError, httpx2.InvalidURL) as error:
+        except (ValueError, httpx2.InvalidURL) as error:
             message = f"HTTPS_PROXY, HTTP_PROXY or ALL_PROXY: {_first_line(error)}"
             raise InvalidInput(f"{message} (try the http:// or https:// address of a proxy)") from error
 
@@ -130,23 +135,29 @@ class HttpClient:
     ) -> HttpAnswer:
         """Send one request, and read at most `limit` bytes of its answer.
 
-        `timeout` is in seconds, for the connection, for each silence and for the whole body. `refuse` says why nothing
+        `timeout` is in seconds, for the whole exchange. `refuse` says why nothing
         may be sent to the IP address that a name has led to, and is told whether it is one of this machine's own; it is
         empty where it may, and is not asked about proxies. Raises NoAnswer.
         """
         patience = self._timeout if timeout is None else timeout
+        exchange = Exchange(deadline=time.monotonic() + patience)
         try:
             request = self._client.build_request(
                 method, url, params=params, headers=headers, content=body, timeout=patience
             )
-            if refuse is not None:
-                request.extensions["trace"] = _check_peer(request.url.raw_host.decode("ascii"), refuse)
-            response = self._client.send(request, stream=True)
-            try:
-                content = b"".join(_read_bounded(response, limit, patience))
-            finally:
-                response.close()
-        except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError) as error:
+            host = request.url.raw_host.decode("ascii")
+            request.extensions["trace"] = exchange.follow if refuse is None else _check_peer(host, refuse, exchange)
+            with self._transport.within(exchange):
+                response = self._client.send(request, stream=True)
+                try:
+                    content = b"".join(_read_bounded(response, limit, exchange))
+                finally:
+                    response.close()
+        except (
+            *(httpx2.HTTPError, httpx2.InvalidURL, httpcore2.NetworkError, httpcore2.TimeoutException),
+            *(httpcore2.ProtocolError, httpcore2.ProxyError, httpcore2.UnsupportedProtocol),
+            *(Overlong, OSError, ValueError),
+        ) as error:
             raise _no_answer(error, self._authorities_from) from error
         return HttpAnswer(
             status=response.status_code,
@@ -168,7 +179,9 @@ def _tls(authorities: Path | None, setting: str) -> ssl.SSLContext:
         ) from error
 
 
-def _check_peer(host: str, refuse: Callable[[str, bool], str]) -> Callable[[str, Mapping[str, Any]], None]:
+def _check_peer(
+    host: str, refuse: Callable[[str, bool], str], exchange: Exchange
+) -> Callable[[str, Mapping[str, Any]], None]:
     """Return what httpx calls at each step of a request: it leaves a connection to a refused address unused.
 
     The address is that of the connection itself: a name that is asked for twice may lead to two places.
@@ -177,6 +190,7 @@ def _check_peer(host: str, refuse: Callable[[str, bool], str]) -> Callable[[str,
 
     def trace(step: str, details: Mapping[str, Any]) -> None:
         nonlocal connecting_to
+        exchange.follow(step, details)
         if step == "connection.connect_tcp.started":
             connecting_to = details["host"]
         if step == "connection.connect_tcp.complete" and connecting_to == host:
@@ -190,24 +204,22 @@ def _check_peer(host: str, refuse: Callable[[str, bool], str]) -> Callable[[str,
     return trace
 
 
-def _read_bounded(response: httpx2.Response, limit: int, patience: float) -> Iterator[bytes]:
-    """Read a body up to `limit`, within a time limit as well, since a slow server could go on for ever."""
-    deadline = time.monotonic() + patience
+def _read_bounded(response: httpx2.Response, limit: int, exchange: Exchange) -> Iterator[bytes]:
+    """Read a body up to `limit`."""
     size = 0
     for part in response.iter_raw() if limit else ():
         yield part
         size += len(part)
         if size > limit:
             return
-        if time.monotonic() > deadline:
-            raise TimeoutError
+        exchange.took(len(part))
 
 
 def _no_answer(error: Exception, authorities_from: str) -> NoAnswer:
     """Return the reason of a missing answer, from the causes that httpx wraps."""
-    if isinstance(error, httpx2.ProxyError):
+    if isinstance(error, httpcore2.ProxyError):
         return NoAnswer(f"the proxy does not let us through: {_first_line(error)}")
-    if isinstance(error, httpx2.ReadError | httpx2.WriteError | httpx2.RemoteProtocolError):
+    if isinstance(error, httpcore2.ReadError | httpcore2.WriteError | httpcore2.RemoteProtocolError):
         return ConnectionLost(_first_line(error))
     for cause in _causes(error):
         if isinstance(cause, ssl.SSLCertVerificationError):
@@ -215,7 +227,7 @@ def _no_answer(error: Exception, authorities_from: str) -> NoAnswer:
             return UntrustedCertificate(
                 f"its certificate is not trusted: {reason} ({authorities_from} may name its authority)"
             )
-        if isinstance(cause, TimeoutError | httpx2.TimeoutException):
+        if isinstance(cause, TimeoutError | httpcore2.TimeoutException):
             return NoAnswer("it does not answer in time")
         if isinstance(cause, OSError) and cause.strerror:
             return NoAnswer(_lower_first(cause.strerror))

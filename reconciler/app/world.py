@@ -28,12 +28,15 @@ from reconciler.core.signals.slurm import questions as slurm_questions
 from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.reconcile import Memory, World
 from reconciler.daemon.source import SourceReader
+from reconciler.model.bounds import HTTP_EXCHANGE
 from reconciler.model.tree import Identity
 from reconciler.ports import Charts, ClusterView, EventSink, GpuUseView, MeasureCall, Repository, Wake, unmeasured_call
 from reconciler.settings import Settings
 
-PATIENCE = timedelta(seconds=10)
-"""How long a command waits for clusters to be listed; a thousand nodes with 20,000 pods take a few seconds."""
+PATIENCE = timedelta(seconds=HTTP_EXCHANGE.most)
+"""The time of an exchange over HTTP, and how long a command waits for clusters to be listed.
+
+A thousand nodes with 20,000 pods take a few seconds."""
 
 GARBAGE = 20_000
 """New objects after which Python searches for cycles: a pass makes many objects and hardly any cycle, and each search

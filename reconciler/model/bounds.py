@@ -40,6 +40,8 @@ class Unit(StrEnum):
     PROCESSES = "processes"
     REPLICAS = "replicas"
     COMMITS = "commits"
+    PIECES = "pieces"
+    PASSES = "passes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -317,11 +319,104 @@ REMOTE_OUTPUT = InputBound(
 
 # Answers over HTTP
 
+HTTP_HEAD = InputBound(
+    input=BoundedInput.HTTP,
+    of="status lines and headers of one answer, those of informational answers and of proxies among them",
+    most=128 << 10,
+    unit=Unit.BYTES,
+    beyond="ends the exchange, as no answer",
+)
+HTTP_PIECES = InputBound(
+    input=BoundedInput.HTTP,
+    of="the pieces of under 64 bytes that one body is sent in",
+    most=16_384,
+    unit=Unit.PIECES,
+    beyond="ends the exchange, as no answer",
+)
+HTTP_EXCHANGE = InputBound(
+    input=BoundedInput.HTTP,
+    of="one exchange of the daemon: name, connection, proxy, TLS, request, and the whole answer",
+    most=10,
+    unit=Unit.SECONDS,
+    beyond="ends, and counts as no answer",
+)
+HTTP_ANSWER_SIZE = InputBound(
+    input=BoundedInput.HTTP,
+    of="an answer in JSON",
+    most=64 << 20,
+    unit=Unit.BYTES,
+    beyond="is not read; most readers have a smaller limit of their own",
+)
+HTTP_ANSWER_VALUES = InputBound(
+    input=BoundedInput.HTTP,
+    of="an answer in JSON",
+    most=2_000_000,
+    unit=Unit.VALUES,
+    beyond="is taken for no answer of its service",
+)
+HTTP_ANSWER_DEPTH = InputBound(
+    input=BoundedInput.HTTP,
+    of="the nesting of an answer in JSON",
+    most=64,
+    unit=Unit.LEVELS,
+    beyond="is taken for no answer of its service",
+)
 # Notifications
+
+MESSAGE_TIME = InputBound(
+    input=BoundedInput.NOTIFICATIONS,
+    of="the delivery of one message by Apprise",
+    most=30,
+    unit=Unit.SECONDS,
+    beyond="is ended, and tried again as any that is not taken",
+)
+MESSAGE_MEMORY = InputBound(
+    input=BoundedInput.NOTIFICATIONS,
+    of="the process that delivers one message by Apprise",
+    most=1 << 30,
+    unit=Unit.BYTES,
+    beyond="ends, and the message is tried again as any that is not taken",
+)
 
 # Requests to the API
 
 # Recordings and files of the lab
+
+RECORDING_FILE = InputBound(
+    input=BoundedInput.RECORDINGS,
+    of="a packed file of a recording",
+    most=256 << 20,
+    unit=Unit.BYTES,
+    beyond="is not read, and told",
+)
+RECORDING_LINE = InputBound(
+    input=BoundedInput.RECORDINGS,
+    of="one unpacked line of a recording",
+    most=128 << 20,
+    unit=Unit.BYTES,
+    beyond="is damage: the passes before it are read",
+)
+RECORDING_VALUES = InputBound(
+    input=BoundedInput.RECORDINGS,
+    of="one pass of a recording, its differences applied",
+    most=3_000_000,
+    unit=Unit.VALUES,
+    beyond="is damage: the passes before it are read",
+)
+RECORDING_DEPTH = InputBound(
+    input=BoundedInput.RECORDINGS,
+    of="the nesting of one pass of a recording",
+    most=100,
+    unit=Unit.LEVELS,
+    beyond="is damage: the passes before it are read",
+)
+RECORDING_PASSES = InputBound(
+    input=BoundedInput.RECORDINGS,
+    of="one file of a recording",
+    most=20_000,
+    unit=Unit.PASSES,
+    beyond="are left out, and told",
+)
 
 # Demand
 

@@ -185,13 +185,15 @@ def _identity(token: str) -> str | None:
 
 def _key(listed: Json) -> _Key | None:
     """Read one key of a JWK set; None for one that is broken, or not for signatures."""
-    if not isinstance(listed, dict) or listed.get("kty") not in _TYPES or listed.get("use", "sig") != "sig":
+    if not isinstance(listed, dict) or listed.get("use", "sig") != "sig":
         return None
-    algorithm = listed.get("alg") or ""
+    kind, algorithm = listed.get("kty"), listed.get("alg") or ""
+    if not isinstance(kind, str) or not isinstance(algorithm, str) or kind not in _TYPES:
+        return None
     if algorithm and algorithm not in ALGORITHMS:
         return None
     try:
         key = jwt.PyJWK(listed)
-    except (jwt.PyJWTError, TypeError, ValueError):
+    except (jwt.PyJWTError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
         return None
     return _Key(identity=str(listed.get("kid", "")), algorithm=algorithm, key=key)

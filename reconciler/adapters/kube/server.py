@@ -212,9 +212,14 @@ class ApiServer:
         session = await self._latest()
         session.requests += 1
         try:
-            async with await self._request(session, path, query, times, call) as response:
+            # A watch has no total: its head, and the body of a refusal, must not be dripped for ever.
+            head = times.total or self._pace.connect + self._pace.silence
+            async with asyncio.timeout(head):
+                answer = await self._request(session, path, query, times, call)
+            async with answer as response:
                 try:
-                    await check(response, self._budget)
+                    async with asyncio.timeout(head):
+                        await check(response, self._budget)
                     yield response
                 finally:
                     _hang_up(response)
