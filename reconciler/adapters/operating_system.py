@@ -35,6 +35,16 @@ def own_flags() -> int:
     return flags
 
 
+def bound_own_memory(size: int) -> None:
+    """Let this process take no more than so many bytes of addresses, where its system has such a bound."""
+    if sys.platform != "win32":
+        import resource  # noqa: PLC0415 - of POSIX alone
+
+        hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+        if hard == resource.RLIM_INFINITY or hard > size:
+            resource.setrlimit(resource.RLIMIT_AS, (size, hard))
+
+
 def lock(descriptor: int) -> bool:
     """Lock an open file until it is closed, without waiting; tell whether no other process holds it."""
     try:

@@ -5,11 +5,9 @@ Apprise says no more of a failure than that it was one; its log tells why, with 
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
-from types import ModuleType
-from typing import Any
 
+from reconciler.adapters.notification.apprise_process import AppriseMessage, AppriseResult, deliver
 from reconciler.adapters.notification.sender import NotTaken, SingleTarget
 from reconciler.core.notification.message import Uncertain, write_message
 from reconciler.model.events.notice import Notice
@@ -29,44 +27,30 @@ class AppriseSender(SingleTarget):
         self._fleet = fleet
 
     def ready(self) -> None:
-        """Import Apprise, which takes a while, and read the address. Raises NotTaken."""
-        _receiver(_apprise(), self._url())
+        """Read the address, and have Apprise check it. Raises NotTaken."""
+        _check(deliver(AppriseMessage(url=self._url())))
 
     def send(self, _target: str, notices: Sequence[Notice], uncertain: Uncertain | None = None) -> None:
         """Send one message of all notices. Raises NotTaken."""
         url = self._url()
-        receiver = _receiver(_apprise(), url)
         message = write_message(self._fleet, notices, uncertain)
-        taken = receiver.notify(
-            body=message.body, title=message.title, notify_type=_TYPES[message.importance], body_format="text"
+        result = deliver(
+            AppriseMessage(url=url, title=message.title, body=message.body, kind=_TYPES[message.importance])
         )
-        if not taken:
-            raise NotTaken(f"Apprise could not deliver it{_reason(taken, url)}")
+        _check(result)
+        if not result.taken:
+            raise NotTaken(f"Apprise could not deliver it{_reason(result.reason, url)}")
 
 
-def _apprise() -> ModuleType:
-    try:
-        import apprise  # noqa: PLC0415 - an extra, and slow to import
-    except ImportError as error:
-        raise NotTaken("Apprise is not installed here (try: pip install 'overspill[notify]')") from error
-    # What it logs goes to nobody: addresses are in it.
-    logging.getLogger("apprise").propagate = False
-    return apprise
-
-
-def _receiver(apprise: ModuleType, url: str) -> Any:
-    receiver = apprise.Apprise()
-    if not receiver.add(url):
+def _check(result: AppriseResult) -> None:
+    if not result.known:
         raise NotTaken("its secret is no address of Apprise (try slack://…, msteams://… or mailtos://…)")
-    return receiver
 
 
-def _reason(result: Any, url: str) -> str:
+def _reason(text: str, url: str) -> str:
     """Return what Apprise has logged of a failure, without the address and what that is made of."""
-    lines = [entry.message for service in result for attempt in service for entry in attempt.logs]
-    if not lines:
+    if not text:
         return ""
-    text = str(lines[0])
     for secret in sorted((url, *_parts(url)), key=len, reverse=True):
         text = text.replace(secret, "***")
     return f": {sanitize(text).rstrip('.')}"
