@@ -65,6 +65,7 @@ class Seam(StrEnum):
     REQUEST = "answering the request"
     RECORDING = "recording the pass"
     CHECK = "checking the cluster"
+    PROPOSAL = "following the proposal"
     CACHE = "keeping the ledger from one run to the next"
 
 

@@ -28,6 +28,7 @@ from reconciler.model.ids import BlobId, ClusterName, CommitId, TreeId, Workspac
 from reconciler.model.outward_call import OutwardCall
 from reconciler.model.policy import Desired
 from reconciler.model.tree import (
+    AddedFiles,
     Advance,
     Branch,
     BranchSection,
@@ -306,8 +307,16 @@ class ProposalBranches(Protocol):
         """List the branches of the remote whose names begin so, with their commits."""
         ...
 
+    def added(self, commit: CommitId) -> AddedFiles:
+        """Return what the commit of a branch changes on its parent; both are fetched where the mirror lacks them."""
+        ...
+
+    def log(self, tip: CommitId, *, since: datetime | None = None, limit: int | None = None) -> list[LoggedCommit]:
+        """Read commits back from `tip`, newest first, down to the given time or number."""
+        ...
+
     def move_head(self, branch: str, *, old: CommitId | None, new: CommitId | None) -> None:
-        """Make a branch of the remote, or remove it.
+        """Make a branch of the remote, give it another commit, or remove it.
 
         Raises Conflict where it has another commit than expected, and InvalidInput where the remote refuses.
         """
@@ -331,6 +340,10 @@ class PullRequests(Protocol):
 
     def open(self, branch: str, base: str, *, title: str, body: str) -> PullRequest:
         """Make a pull request, or return the one that another daemon has made."""
+        ...
+
+    def comment(self, request: PullRequest, text: str) -> None:
+        """Say something on a pull request, in Markdown."""
         ...
 
     def close(self, request: PullRequest, *, comment: str) -> None:

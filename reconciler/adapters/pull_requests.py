@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from http import HTTPStatus
-from typing import Any
 from urllib.parse import quote
 
 from reconciler.adapters.git.remote import Credentials, check_address
@@ -20,14 +20,17 @@ from reconciler.core.readiness.branch_rules import HostSoftware
 from reconciler.errors import InvalidInput, Transient
 from reconciler.http_client import HttpAnswer, HttpClient, NoAnswer
 from reconciler.model.approval import PullRequest, PullRequestState
+from reconciler.model.workload import Json
 from reconciler.text.findings import shortened
+from reconciler.text.json_fields import JsonObject, UnreadableField
 
 _LIMIT = 4 << 20
 """Bytes that are read of an answer."""
 _PAGE = 50
 _PAGES = 20
 """Most pages that are read of a list, the newest first: an older pull request is taken for none."""
-_NUMBER = re.compile(r"/(\d+)/?$")
+_NUMBER = re.compile(r"/(\d{1,9})/?$")
+_MOST_NUMBER = 1 << 31
 _TAKEN = frozenset({HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY})
 """What hosts answer where a branch has a pull request already."""
 
@@ -59,6 +62,10 @@ class HostPullRequests:
         if request is None:
             raise InvalidInput(f"opening a pull request of {branch} to {base}: the host refuses it, and has none")
         return request
+
+    def comment(self, request: PullRequest, text: str) -> None:
+        """Say something on a pull request."""
+        self._host().comment(request.number, text)
 
     def close(self, request: PullRequest, *, comment: str) -> None:
         """Say why, and close a pull request that is open."""
@@ -129,32 +136,66 @@ class _Dialect(ABC):
             raise Transient(f"{doing}: it answers {answer.status} {answer.reason}")
         return answer
 
-    def _read(self, path: str) -> Any:
-        """Return the JSON of an answer; None for 404. Raises InvalidInput for any other refusal."""
+    def _read(self, path: str) -> JsonObject | None:
+        """Return the object of an answer; None for 404. Raises InvalidInput for anything else."""
         answer = self._ask("GET", path)
-        if answer.status == HTTPStatus.NOT_FOUND:
-            return None
-        return self._checked(answer, path)
+        return None if answer.status == HTTPStatus.NOT_FOUND else self._object(answer, path)
 
-    def _entries(self, path: str, size: str) -> Iterator[Mapping[str, Any]]:
+    def _entries(self, path: str, size: str) -> Iterator[JsonObject]:
         """List what is on all pages of a list; `size` is the host's word for how much is on one.
 
-        A host may put less on a page than it is asked for, so that only an empty one is the last.
+        A host may put less on a page than it is asked for, so that only an empty one is the last. What is no object
+        can be no pull request of ours.
         """
         for page in range(1, _PAGES + 1):
-            listed = self._read(f"{path}&{size}={_PAGE}&page={page}")
+            address = f"{path}&{size}={_PAGE}&page={page}"
+            answer = self._ask("GET", address)
+            listed = None if answer.status == HTTPStatus.NOT_FOUND else self._checked(answer, address)
             if not isinstance(listed, list) or not listed:
                 return
-            yield from listed
+            yield from (JsonObject(entry) for entry in listed if isinstance(entry, Mapping))
 
-    def _write(self, method: str, path: str, body: Mapping[str, str | bool]) -> Any:
-        return self._checked(self._ask(method, path, body), path)
+    def _first(self, path: str, size: str, is_wanted: Callable[[JsonObject], bool]) -> PullRequest | None:
+        """Find the first of a list that is wanted; an entry that cannot be judged costs itself."""
+        for entry in self._entries(path, size):
+            try:
+                wanted = is_wanted(entry)
+            except UnreadableField:
+                continue
+            if wanted:
+                return self._request(entry, path)
+        return None
 
-    def _open(self, path: str, body: Mapping[str, str | bool]) -> Any:
+    def _request(self, entry: JsonObject, path: str) -> PullRequest:
+        """Return the pull request of an object. Raises InvalidInput that names the field that is unreadable."""
+        try:
+            return self._value(entry)
+        except UnreadableField as error:
+            raise self._strange(path, str(error)) from error
+
+    @abstractmethod
+    def _value(self, entry: JsonObject) -> PullRequest: ...
+
+    def _write(self, method: str, path: str, body: Mapping[str, str | bool]) -> None:
+        self._checked(self._ask(method, path, body), path)
+
+    def _open(self, path: str, body: Mapping[str, str | bool]) -> PullRequest | None:
         answer = self._ask("POST", path, body)
-        return None if answer.status in _TAKEN else self._checked(answer, path)
+        return None if answer.status in _TAKEN else self._request(self._object(answer, path), path)
 
-    def _checked(self, answer: HttpAnswer, path: str) -> Any:
+    def _object(self, answer: HttpAnswer, path: str) -> JsonObject:
+        value = self._checked(answer, path)
+        if not isinstance(value, Mapping):
+            raise self._strange(path, "it is no object of JSON")
+        return JsonObject(value)
+
+    def _strange(self, path: str, why: str) -> InvalidInput:
+        return InvalidInput(
+            f"reading the answer of {self._host.software} to {path.partition('?')[0]}: {why}"
+            " (is a proxy in front of it, or another software at that address?)"
+        )
+
+    def _checked(self, answer: HttpAnswer, path: str) -> Json:
         if answer.status >= HTTPStatus.BAD_REQUEST:
             said = answer.json.get("message", "") if isinstance(answer.json, Mapping) else ""
             raise InvalidInput(
@@ -172,27 +213,26 @@ class _GitHub(_Dialect):
 
     def _newest(self, branch: str, path: str, size: str) -> PullRequest | None:
         """Find the first of a list that is of this repository: a fork, of the same owner too, may name a branch so."""
-        for entry in self._entries(path, size):
-            head = entry.get("head") or {}
-            if branch in (head.get("ref"), head.get("label")) and self._is_ours(head):
-                return self._value(entry)
-        return None
 
-    def _is_ours(self, head: Mapping[str, Any]) -> bool:
-        repository = str((head.get("repo") or {}).get("full_name") or "")  # none where its fork was deleted
-        return repository.casefold() == self._host.project.casefold()
+        def is_ours(entry: JsonObject) -> bool:
+            head = entry.object("head")
+            repository = head.object("repo").text("full_name")  # none where its fork was deleted
+            named = branch in (head.text("ref"), head.text("label"))
+            return named and repository.casefold() == self._host.project.casefold()
+
+        return self._first(path, size, is_ours)
 
     def by_number(self, number: int) -> PullRequest | None:
-        entry = self._read(f"{self._pulls}/{number}")
-        request = None if entry is None else self._value(entry)
+        path = f"{self._pulls}/{number}"
+        entry = self._read(path)
+        request = None if entry is None else self._request(entry, path)
         if request is None or request.state is not PullRequestState.CLOSED:
             return request
         issue = self._read(f"/repos/{self._host.project}/issues/{number}")  # which tells who closed it
-        return self._value(entry, _login((issue or {}).get("closed_by"), "login"))
+        return request if issue is None else replace(request, closed_by=_login(issue, "login"))
 
     def open(self, branch: str, base: str, title: str, body: str) -> PullRequest | None:
-        entry = self._open(self._pulls, {"head": branch, "base": base, "title": title, "body": body})
-        return None if entry is None else self._value(entry)
+        return self._open(self._pulls, {"head": branch, "base": base, "title": title, "body": body})
 
     def comment(self, number: int, text: str) -> None:
         self._write("POST", f"/repos/{self._host.project}/issues/{number}/comments", {"body": text})
@@ -204,11 +244,11 @@ class _GitHub(_Dialect):
     def _pulls(self) -> str:
         return f"/repos/{self._host.project}/pulls"
 
-    @staticmethod
-    def _value(entry: Mapping[str, Any], closed_by: str = "") -> PullRequest:
-        state = PullRequestState.CLOSED if entry["state"] == "closed" else PullRequestState.OPEN
-        state = PullRequestState.MERGED if entry.get("merged_at") else state
-        return PullRequest(number=int(entry["number"]), url=str(entry["html_url"]), state=state, closed_by=closed_by)
+    def _value(self, entry: JsonObject) -> PullRequest:
+        state = PullRequestState.CLOSED if entry.required_text("state") == "closed" else PullRequestState.OPEN
+        state = PullRequestState.MERGED if entry.text("merged_at") else state
+        number = entry.number("number", most=_MOST_NUMBER)
+        return PullRequest(number=number, url=entry.required_text("html_url"), state=state)
 
 
 class _Gitea(_GitHub):
@@ -218,8 +258,9 @@ class _Gitea(_GitHub):
         return self._newest(branch, f"{self._pulls}?state=all&sort=recentupdate", "limit")
 
     def by_number(self, number: int) -> PullRequest | None:
-        entry = self._read(f"{self._pulls}/{number}")
-        return None if entry is None else self._value(entry)
+        path = f"{self._pulls}/{number}"
+        entry = self._read(path)
+        return None if entry is None else self._request(entry, path)
 
     def comment(self, number: int, text: str) -> None:
         self._write("POST", f"/api/v1/repos/{self._host.project}/issues/{number}/comments", {"body": text})
@@ -233,18 +274,17 @@ class _GitLab(_Dialect):
     def find(self, branch: str) -> PullRequest | None:
         path = f"{self._requests}?state=all&source_branch={quote(branch, safe='')}"
         # Those of forks that have a branch of the same name are in the list as well.
-        ours = (entry for entry in self._entries(path, "per_page") if _is_within(entry))
-        return next(map(self._value, ours), None)
+        return self._first(path, "per_page", _is_within)
 
     def by_number(self, number: int) -> PullRequest | None:
-        entry = self._read(f"{self._requests}/{number}")
-        return None if entry is None else self._value(entry)
+        path = f"{self._requests}/{number}"
+        entry = self._read(path)
+        return None if entry is None else self._request(entry, path)
 
     def open(self, branch: str, base: str, title: str, body: str) -> PullRequest | None:
-        entry = self._open(
+        return self._open(
             self._requests, {"source_branch": branch, "target_branch": base, "title": title, "description": body}
         )
-        return None if entry is None else self._value(entry)
 
     def comment(self, number: int, text: str) -> None:
         self._write("POST", f"{self._requests}/{number}/notes", {"body": text})
@@ -256,24 +296,27 @@ class _GitLab(_Dialect):
     def _requests(self) -> str:
         return f"/api/v4/projects/{quote(self._host.project, safe='')}/merge_requests"
 
-    @staticmethod
-    def _value(entry: Mapping[str, Any]) -> PullRequest:
+    def _value(self, entry: JsonObject) -> PullRequest:
         states = {"merged": PullRequestState.MERGED, "closed": PullRequestState.CLOSED}
         return PullRequest(
-            number=int(entry["iid"]),
-            url=str(entry["web_url"]),
-            state=states.get(str(entry["state"]), PullRequestState.OPEN),
-            closed_by=_login(entry.get("closed_by"), "username"),
+            number=entry.number("iid", most=_MOST_NUMBER),
+            url=entry.required_text("web_url"),
+            state=states.get(entry.required_text("state"), PullRequestState.OPEN),
+            closed_by=_login(entry, "username"),
         )
 
 
-def _is_within(entry: Mapping[str, Any]) -> bool:
+def _is_within(entry: JsonObject) -> bool:
     """Tell whether a merge request comes from the project that it goes to."""
-    return entry.get("source_project_id") is not None and entry["source_project_id"] == entry.get("target_project_id")
+    return entry.number("source_project_id") == entry.number("target_project_id")
 
 
-def _login(person: object, field: str) -> str:
-    return str(person.get(field) or "") if isinstance(person, Mapping) else ""
+def _login(entry: JsonObject, field: str) -> str:
+    """Return who closed it; a host may not say, or not so that it can be read."""
+    try:
+        return entry.object("closed_by").text(field)
+    except UnreadableField:
+        return ""
 
 
 _DIALECTS: Mapping[HostSoftware, type[_Dialect]] = {

@@ -95,6 +95,15 @@ class FileChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AddedFiles:
+    """What one commit changes on the commit below it."""
+
+    parent: CommitId | None
+    """None where it has none, or several."""
+    changes: tuple[FileChange, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
     """A branch that is to be merged into the source branch."""
 

@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 
+from reconciler import bulkhead
 from reconciler.adapters.git import GitRepository
 from reconciler.adapters.git.remote import Credentials
 from reconciler.adapters.pull_requests import HostPullRequests
 from reconciler.core.decide.orders.approve import find_proposal, plan_approval, plan_rejection
 from reconciler.core.decide.state.order import Order, Ruling
-from reconciler.core.ledger.proposal_record import proposal_id
+from reconciler.core.ledger.proposal_record import proposal_id, proposal_path, write_proposal
 from reconciler.core.readiness.branch_rules import HostSoftware
 from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.proposals.desk import ProposalDesk, numbered
@@ -24,6 +25,7 @@ from reconciler.daemon.reconcile import Outcome
 from reconciler.daemon.steer import carry_out, draft_from_git
 from reconciler.errors import InvalidInput, OverspillError, Transient
 from reconciler.model.approval import BurstProposal
+from reconciler.model.ids import TemplateName, WorkloadId
 from reconciler.model.plan import Reason
 from reconciler.model.request import Denial, Verb
 from reconciler.model.tree import Identity
@@ -278,6 +280,94 @@ def test_approval_of_another_text_is_no_approval(remote: Remote, tmp_path: Path)
         outcome = here.passes.run()
         assert here.placed == []
         assert any("does not say what was proposed" in str(problem) for problem in outcome.problems)
+
+
+@every_host
+def test_foreign_file_on_the_branch_of_a_proposal_is_told_and_taken_off(
+    remote: Remote, tmp_path: Path, software: HostSoftware
+) -> None:
+    with fleet(remote, tmp_path, software) as here:
+        request = here.propose()
+        evil = "clusters/worker-1/evil/manifests/00.yaml"
+        foreign = here.remote.commit(request.head, {evil: b"kind: ClusterRoleBinding\n"})
+        here.tend()
+        (comment,) = request.comments
+        assert evil in comment
+        assert foreign in comment
+        assert request.state == "open"
+        here.tend()
+        assert len(request.comments) == 1
+        here.host.merge(request)
+        here.passes.run()
+        assert here.placed == [("worker-2", 3)]
+        assert evil not in here.remote.files("placements")
+
+
+def test_foreign_commit_below_that_of_a_proposal_is_told_and_taken_off(remote: Remote, tmp_path: Path) -> None:
+    with fleet(remote, tmp_path) as here:
+        request = here.propose()
+        ((path, text),) = here.remote.files(request.head, "ledger/llm/approvals").items()
+        here.remote.git("update-ref", f"refs/heads/{request.head}", "placements")
+        below = here.remote.commit(request.head, {"clusters/worker-1/evil/manifests/00.yaml": b"a: b\n"})
+        here.remote.commit(request.head, {path: text})
+        here.tend()
+        assert below in request.comments[0]
+        assert not [path for path in here.remote.files(request.head) if "evil" in path]
+
+
+def test_branch_as_it_was_made_is_left_alone_by_a_daemon_that_starts(remote: Remote, tmp_path: Path) -> None:
+    with fleet(remote, tmp_path) as here:
+        request = here.propose()
+        head = here.host.head(request)
+        here.remote.commit("placements", {"README.md": b"moved on\n"})
+        here.start()
+        here.tend()
+        assert (here.host.head(request), request.comments) == (head, [])
+
+
+def test_proposal_whose_pull_request_is_unreadable_holds_up_no_other(remote: Remote, tmp_path: Path) -> None:
+    with two_proposals(remote, tmp_path) as here:
+        here.host.answers = {"GET /pulls/1": (200, {"number": [], "state": 7, "html_url": None})}
+        for request in here.host.requests:
+            here.host.close(request)
+        orders = here.desk.tend()
+        assert [str(order.name) for order in orders] == ["second"]
+        here.host.answers = {"GET /pulls/1": (502, {})}
+        assert [str(order.name) for order in here.desk.tend()] == ["second"]
+
+
+def test_bug_in_following_one_proposal_costs_that_one(
+    remote: Remote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with two_proposals(remote, tmp_path) as here:
+        for request in here.host.requests:
+            here.host.close(request)
+        first = min(here.branches)
+        run = bulkhead._run
+
+        def injected(seam: bulkhead.Seam, item: object, call: Callable[[], Any]) -> Any:
+            if (seam, item) == (bulkhead.Seam.PROPOSAL, first):
+                raise ZeroDivisionError("injected")
+            return run(seam, item, call)
+
+        monkeypatch.setattr(bulkhead, "_run", injected)
+        assert len(here.desk.tend()) == 1
+
+
+@contextmanager
+def two_proposals(remote: Remote, path: Path) -> Iterator[Fleet]:
+    """Propose the burst of one workload, and note a second proposal beside it on the output branch."""
+    with fleet(remote, path) as here:
+        here.propose()
+        proposal = here.proposal
+        workload = WorkloadId(proposal.workload.workspace, TemplateName("second"))
+        second = replace(proposal, workload=workload, pull_request="")
+        here.remote.commit("placements", {proposal_path(workload): write_proposal(second)})
+        (order,) = here.desk.tend()
+        assert order.ruling is not None
+        second = replace(second, pull_request=order.ruling.pull_request)
+        here.remote.commit("placements", {proposal_path(workload): write_proposal(second)})
+        yield here
 
 
 def test_merge_after_the_proposal_has_ended_places_nothing(remote: Remote, tmp_path: Path) -> None:

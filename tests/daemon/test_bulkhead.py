@@ -327,8 +327,8 @@ SCENES: dict[Seam, Callable[[Path], Played]] = {
     Seam.SINK: play_sinks,
     Seam.COMMIT: play_commits,
 }  # fmt: skip # a table, filled line by line
-ALONE = frozenset({Seam.CANDIDATE, Seam.REQUEST, Seam.RECORDING, Seam.CHECK, Seam.CACHE})
-"""Seams with a test of their own: below, and of checks with those of `doctor`."""
+ALONE = frozenset({Seam.CANDIDATE, Seam.REQUEST, Seam.RECORDING, Seam.CHECK, Seam.CACHE, Seam.PROPOSAL})
+"""Seams with a test of their own: below, with those of `doctor` and with those of approval."""
 TOGETHER = {Seam.END: frozenset({Seam.END, Seam.CHANGE})}
 """Seams that are passed only after another one has failed."""
 

@@ -40,13 +40,17 @@ class Request:
 
 @dataclass
 class GitHost:
-    """A host of one software over a bare repository. With `down` it answers 502."""
+    """A host of one software over a bare repository. With `down` it answers 502.
+
+    `answers` stand in place of its own, by method and the end of the path.
+    """
 
     software: HostSoftware
     remote: Remote
     requests: list[Request] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
     down: bool = False
+    answers: dict[str, tuple[int, Any]] = field(default_factory=dict)
     url: str = ""
 
     @property
@@ -96,8 +100,18 @@ class _Handler(LoopbackHandler):
         host.calls.append(f"{self.command} {unquote(parts.path)}")
         body = json.loads(data) if data else {}
         query = {name: values[0] for name, values in parse_qs(parts.query).items()}
+        odd = [
+            answer
+            for asked, answer in host.answers.items()
+            if asked.split()[0] == self.command and parts.path.endswith(asked.split()[1])
+        ]
         if host.down:
             status, answer = 502, {"message": "Bad Gateway"}
+        elif odd:
+            status, answer = odd[0]
+            if isinstance(answer, bytes):
+                self.reply(status, answer, {"Content-Type": "text/html"})
+                return
         else:
             call = _Call(self.command, parts.path, query, body, self.headers.get("Authorization", ""))
             status, answer = _answer(host, call)

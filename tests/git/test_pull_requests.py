@@ -7,6 +7,7 @@ import pytest
 from reconciler.adapters.git.remote import Credentials
 from reconciler.adapters.pull_requests import HostPullRequests
 from reconciler.core.readiness.branch_rules import HostSoftware
+from reconciler.errors import InvalidInput
 from reconciler.model.approval import PullRequest
 from tests.builders.remote import Remote
 from tests.fakes.git_host import TOKEN, GitHost, Request, hosting
@@ -61,3 +62,62 @@ def test_branch_without_a_pull_request_has_none(remote: Remote, software: HostSo
         for number in range(50):
             add(host, f"topic-{number}")
         assert find(host) is None
+
+
+JUNK: list[object] = [
+    None, 7, "x", [], {}, [[]], [None, 7, "x", [], {}], {"number": 1}, [{"head": 7}],
+    [{"head": {"ref": BRANCH, "repo": []}}], b"<html>log in</html>", b"[" * 5000, b"9" * 5000, b"\xff\xfe",
+    b'"\\ud800"', b'[{"head": {"ref": "\\ud800"}}]', b"[1e999]",
+]  # fmt: skip # a list, filled line by line
+
+
+@every_host
+@pytest.mark.parametrize("junk", JUNK, ids=[repr(junk)[:20] for junk in JUNK])
+def test_list_of_junk_has_no_pull_request_or_is_told(remote: Remote, software: HostSoftware, junk: object) -> None:
+    with hosting(software, remote) as host:
+        path = "/merge_requests" if software is HostSoftware.GITLAB else "/pulls"
+        host.answers = {f"GET {path}": (200, junk)}
+        try:
+            assert find(host) is None
+        except InvalidInput as error:
+            assert "reading the answer of" in str(error)  # noqa: PT017 - either is right
+
+
+@every_host
+@pytest.mark.parametrize(
+    ("field", "value", "why"),
+    [
+        ("number", None, "is missing, not a whole number"),
+        ("number", "7", "is a text, not a whole number"),
+        ("number", -1, "is not between 0"),
+        ("number", 10**30, "is not between 0"),
+        ("number", True, "is true or false"),
+        ("url", {}, "is an object, not a text"),
+        ("url", None, "is missing"),
+        ("state", [], "is a list, not a text"),
+    ],
+)
+def test_pull_request_of_another_shape_names_the_field(
+    remote: Remote, software: HostSoftware, field: str, value: object, why: str
+) -> None:
+    remote.commit(BRANCH, {"a": "b"})
+    lab = software is HostSoftware.GITLAB
+    names = {"number": "iid", "url": "web_url"} if lab else {"url": "html_url"}
+    good = {"number": 1, "iid": 1, "html_url": "https://x/1", "web_url": "https://x/1", "state": "opened"}
+    with hosting(software, remote) as host:
+        kind = "merge_requests" if lab else "pulls"
+        host.answers = {f"GET /{kind}/7": (200, {**good, names.get(field, field): value})}
+        login = Credentials(username="overspill", password=TOKEN)
+        pull_requests = HostPullRequests(host.repository, login, timeout=5)
+        try:
+            with pytest.raises(InvalidInput, match=f"{names.get(field, field)} {why}"):
+                pull_requests.find(BRANCH, known=f"https://x/{kind}/7")
+        finally:
+            pull_requests.shut()
+
+
+def test_pages_without_an_end_are_read_to_a_limit(remote: Remote) -> None:
+    with hosting(HostSoftware.GITEA, remote) as host:
+        host.answers = {"GET /pulls": (200, [{"number": 1}])}
+        assert find(host) is None
+        assert 2 < len(host.calls) < 30

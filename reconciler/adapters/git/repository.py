@@ -42,6 +42,7 @@ from reconciler.errors import Conflict, InvalidInput, OverspillError, Transient
 from reconciler.model.ids import BlobId, ClusterName, CommitId, TreeId
 from reconciler.model.tree import (
     ROOT,
+    AddedFiles,
     Advance,
     Branch,
     BranchSection,
@@ -415,8 +416,23 @@ class GitRepository:
         heads = self._branches.heads(f"{branch_ref(prefix.rstrip('/'))}/")
         return {name.removeprefix("refs/heads/"): commit for name, commit in heads.items()}
 
+    def added(self, commit: CommitId) -> AddedFiles:
+        """Return what a commit of any branch changes on its parent; both are fetched where the mirror lacks them.
+
+        Raises Transient and InvalidInput as `fetch_commit` does.
+        """
+        self.fetch_commit(commit)
+        (raw,) = self._branches.reader.read([checked_id(commit)])
+        parents = parse(commit, raw).parents
+        if len(parents) != 1:
+            return AddedFiles(parent=None)
+        self.fetch_commit(parents[0])
+        return AddedFiles(parent=parents[0], changes=tuple(self.changes(parents[0], commit)))
+
     def move_head(self, branch: str, *, old: CommitId | None, new: CommitId | None) -> None:
-        """Make a branch of the remote that is neither of the two (`old` is None), or remove it (`new` is None).
+        """Make a branch of the remote that is neither of the two (`old` is None), move it, or remove it.
+
+        It is removed where `new` is None.
 
         Raises Conflict where it has another commit than expected, and InvalidInput where the remote refuses.
         """

@@ -14,22 +14,37 @@ from functools import partial
 
 import structlog
 
+from reconciler.bulkhead import Seam, attempt
 from reconciler.core.commits.proposals import proposal_commit, pull_request_text
 from reconciler.core.decide.state.order import Order, Ruling
-from reconciler.core.ledger.proposal_record import approvals_of, proposal_branch, proposal_id
+from reconciler.core.ledger.proposal_record import (
+    approval_path,
+    approvals_of,
+    proposal_branch,
+    proposal_id,
+    write_approval,
+)
 from reconciler.daemon.branch import BranchReader
-from reconciler.errors import Conflict, InvalidInput
+from reconciler.daemon.bug_log import BUGS
+from reconciler.errors import Bug, Conflict, InvalidInput, Transient
 from reconciler.model.approval import BRANCHES, BurstProposal, PullRequest, PullRequestState, is_page
 from reconciler.model.ids import CommitId
 from reconciler.model.request import Verb
-from reconciler.model.tree import Identity, Tips
+from reconciler.model.tree import FileChange, Identity, Tips, blob_of
 from reconciler.ports import Clock, ProposalBranches, PullRequests
 from reconciler.text.findings import shortened
+from reconciler.text.markdown import code
 
 log = structlog.get_logger()
 
 _NO_MAIL = "users.noreply.overspill.dev"
 """Domain of reviewers, whose addresses hosts do not tell; it delivers no mail."""
+_NEAR, _FAR = 50, 2000
+"""Commits of the output branch in which the one that a proposal was made on is looked for, nearby and at all."""
+_PATIENT = 2
+"""Proposals that are asked about while the host answers nothing."""
+_FEW = 10
+"""Foreign files that are named."""
 _ENDED = "This burst is not proposed any more; the log of the branch says why."
 
 
@@ -45,6 +60,8 @@ class ProposalDesk:
     output_branch: str
     _said: dict[str, str] = field(default_factory=dict)
     """What was logged last of each proposal, so that a lasting trouble is logged once."""
+    _judged: dict[str, tuple[CommitId, tuple[str, ...]]] = field(default_factory=dict)
+    """The last commit of each branch that was looked into, and what is foreign about it; nothing for our own."""
 
     def close(self) -> None:
         """Close the repository and the connections to the host."""
@@ -67,24 +84,42 @@ class ProposalDesk:
             for proposal in ledger.proposals.values()
             if not approvals_of(ledger, proposal) and proposal.until > self.clock.now()
         }
-        standing = {proposal_branch(proposal) for proposal in ledger.proposals.values()}
-        for name in sorted(heads.keys() - standing):
-            self._contained(name, partial(self._remove, name, heads[name]))
-        steps = {name: partial(self._follow, name, proposal, heads, tips) for name, proposal in waiting.items()}
-        orders = (self._contained(name, step) for name, step in sorted(steps.items()))
-        return tuple(order for order in orders if order is not None)
+        standing = {proposal_branch(proposal): proposal for proposal in ledger.proposals.values()}
+        steps = {name: partial(self._remove, name, heads[name]) for name in sorted(heads.keys() - standing.keys())}
+        steps |= {name: partial(self._follow, name, waiting[name], heads, tips) for name in sorted(waiting)}
+        orders: list[Order] = []
+        silent = 0
+        for done, (name, step) in enumerate(steps.items(), start=1):
+            order = self._contained(name, step)
+            silent += isinstance(order, Transient)
+            if isinstance(order, Transient) and silent == done and (silent == _PATIENT or done == len(steps)):
+                raise order  # the host answers nothing at all
+            if isinstance(order, Order):
+                orders.append(order)
+        self._judged = {name: judged for name, judged in self._judged.items() if name in standing}
+        return tuple(orders)
 
-    def _contained(self, name: str, step: Callable[[], Order | None]) -> Order | None:
-        """Take one step; a refusal of the host costs that proposal alone, and is logged once."""
+    def _contained(self, name: str, step: Callable[[], Order | None]) -> Order | Transient | None:
+        """Take one step; what the host refuses, cannot answer or answers as nobody foresaw costs that proposal alone.
+
+        It is logged once.
+        """
         try:
-            done = step()
-        except (InvalidInput, Conflict) as error:
-            if self._said.get(name) != str(error):
-                self._said[name] = str(error)
-                log.warning("proposal", line=str(error))
+            done = attempt(Seam.PROPOSAL, name, step)
+        except (InvalidInput, Conflict, Transient) as error:
+            self._log(name, str(error))
+            return error if isinstance(error, Transient) else None
+        if isinstance(done, Bug):
+            BUGS.note(done)
             return None
-        self._said.pop(name, None)
+        if not self._judged.get(name, (None, ()))[1]:
+            self._said.pop(name, None)
         return done
+
+    def _log(self, name: str, line: str) -> None:
+        if self._said.get(name) != line:
+            self._said[name] = line
+            log.warning("proposal", line=line)
 
     def _follow(self, name: str, proposal: BurstProposal, heads: Mapping[str, CommitId], tips: Tips) -> Order | None:
         """Give a proposal what it lacks of a branch and a pull request, or return what became of them."""
@@ -95,16 +130,22 @@ class ProposalDesk:
         request = self.pull_requests.find(name, known=known) if known or name in heads else None
         # 1. It is answered: a merge is on the output branch, and the next fetch brings it.
         if request is not None and request.state is PullRequestState.MERGED:
+            if name in heads and (foreign := self._foreign(name, proposal, heads[name], tips)):
+                self._log(name, f"{request.url} was merged with {_listed(foreign)} that Overspill did not propose")
             return None
         if request is not None and request.state is PullRequestState.CLOSED:
             return _order(Verb.REJECT, proposal, _reviewer(request), reason=f"{request.url} was closed")
         # 2. A person removed its branch.
         if known and name not in heads:
             return _order(Verb.REJECT, proposal, _reviewer(request), reason=f"its branch {name} was removed")
-        # 3. It lacks its branch.
-        if name not in heads and tips.output is not None:
+        # 3. It lacks its branch, or somebody else has put something on it: what is merged is what was proposed alone.
+        foreign = self._foreign(name, proposal, heads[name], tips) if name in heads else ()
+        if (name not in heads or foreign) and tips.output is not None:
             (commit,) = self.repository.write(tips.output, [proposal_commit(proposal, self.author, self.clock.now())])
-            self.repository.move_head(name, old=None, new=commit)
+            self.repository.move_head(name, old=heads.get(name), new=commit)
+            self._judged[name] = commit, ()
+        if foreign:
+            self._tell(name, heads[name], request, foreign)
         # 4. It lacks its pull request.
         if request is None:
             title, body = pull_request_text(proposal)
@@ -120,6 +161,44 @@ class ProposalDesk:
             return _order(Verb.ANNOTATE, proposal, self.author, pull_request=request.url)
         return None
 
+    def _foreign(self, name: str, proposal: BurstProposal, head: CommitId, tips: Tips) -> tuple[str, ...]:
+        """List what the branch of a proposal holds beside its approval; nothing where it is as it was made.
+
+        It is as made where its one commit stands on the output branch, and adds the approval.
+        """
+        if tips.output is None:
+            return ()
+        judged = self._judged.get(name)
+        if judged is None or judged[0] != head:
+            judged = head, self._beside_approval(proposal, head, tips.output)
+            self._judged[name] = judged
+        return judged[1]
+
+    def _beside_approval(self, proposal: BurstProposal, head: CommitId, output: CommitId) -> tuple[str, ...]:
+        added = self.repository.added(head)
+        approval = FileChange(path=approval_path(proposal), old=None, new=blob_of(write_approval(proposal)))
+        others = tuple(change.path for change in added.changes if change != approval)
+        if others or approval not in added.changes:
+            return others or (f"commit {head}",)
+        on_output = added.parent == output or any(
+            commit.id == added.parent for limit in (_NEAR, _FAR) for commit in self.repository.log(output, limit=limit)
+        )
+        return () if on_output else (f"commit {added.parent or head}",)
+
+    def _tell(self, name: str, head: CommitId, request: PullRequest | None, foreign: Sequence[str]) -> None:
+        """Say what was put on the branch of a proposal, in the log and on its pull request."""
+        self._log(
+            name, f"{name} held {_listed(foreign)} that Overspill did not propose: it is as it was proposed again"
+        )
+        if request is not None:
+            files = ", ".join(code(path) for path in foreign[:_FEW]) + (", and more" if len(foreign) > _FEW else "")
+            self.pull_requests.comment(
+                request,
+                f"This branch held what Overspill did not propose: {files}. It is as it was proposed again, so that a"
+                f" merge brings the approval and nothing else. What it held is commit {code(head)}; open a pull request"
+                " of your own for it.",
+            )
+
     def _remove(self, name: str, commit: CommitId) -> Order | None:
         """Close the pull request of what is proposed no more, and remove its branch."""
         request: PullRequest | None = self.pull_requests.find(name)
@@ -127,6 +206,12 @@ class ProposalDesk:
             self.pull_requests.close(request, comment=_ENDED)
         self.repository.move_head(name, old=commit, new=None)
         return None
+
+
+def _listed(foreign: Sequence[str]) -> str:
+    """Name the first of foreign files."""
+    more = f" and {len(foreign) - 1} more" if len(foreign) > 1 else ""
+    return f"{shortened(foreign[0], 120)}{more}"
 
 
 def _reviewer(request: PullRequest | None) -> Identity:
