@@ -137,6 +137,19 @@ def test_an_answer_of_another_kind_is_not_an_answer_of_nothing(answer: Any) -> N
         pending_jobs(answer)
 
 
+@pytest.mark.parametrize("junk", [3, None, [], {"job_state": 7}, {"job_state": ["PENDING"], "state_reason": []}])
+def test_job_that_cannot_be_read_costs_itself_and_is_told(junk: Any) -> None:
+    jobs = pending_jobs({"jobs": [junk, job(1)]})
+    assert H100.replicas_for(jobs) == 1
+    assert "beside 1 that cannot be read (jobs[0]" in H100.cause(jobs)
+
+
+@pytest.mark.parametrize("value", [None, 1, -1, [], {}, "x", [None], [[]], True, 1e308, {"set": True, "number": []}])
+@pytest.mark.parametrize("field", sorted(job(1)))
+def test_field_of_any_type_costs_its_job_at_most(field: str, value: Any) -> None:
+    assert gpus(job(1), job(2, **{field: value})) >= 8
+
+
 def test_the_first_error_is_read() -> None:
     assert answer_error({"errors": [{"description": "no", "error": "x"}]}) == "no"
     assert answer_error({"errors": []}) == answer_error(None) == answer_error({"errors": [1]}) == ""

@@ -31,6 +31,8 @@ _NOT_YET = frozenset({"COMPLETING", "REQUEUE_HOLD", "RESV_DEL_HOLD", "SPECIAL_EX
 _GPU = re.compile(r"(?:gres[/:])?gpu(?::(?P<model>[^:=,]+))??(?:[:=](?P<count>\d{1,9}))?")
 """``gres/gpu=8`` and ``gres/gpu:h100=8`` of requests, ``gres/gpu:8`` and the older ``gpu:h100:8`` of options."""
 _TASKS = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?")
+_MOST_UNREADABLE = 100
+_MOST_PARTITIONS = 1000
 _REQUESTS = (
     ("tres_per_job", ()),
     ("tres_per_node", ("node_count",)),
@@ -57,6 +59,8 @@ class PendingJob:
     """Of all tasks and nodes."""
     since: datetime | None
     """When it could have started; None where Slurm does not say."""
+    unreadable: str = ""
+    """Why nothing of the job could be read but that it is one: it counts for no partition. Empty for all others."""
 
 
 Jobs: TypeAlias = tuple[PendingJob, ...]
@@ -95,8 +99,10 @@ class PendingGpus(SourcedSignal[Jobs]):
         mine = self._mine(answer)
         jobs = sum({job.id: job.tasks for job in mine}.values())
         gpus = sum(job.gpus for job in mine)
+        unreadable = [job.unreadable for job in answer if job.unreadable]
+        beside = f", beside {len(unreadable)} that cannot be read ({unreadable[0]})" if unreadable else ""
         return (
-            f"has {jobs} pending job{'s' * (jobs != 1)} with {gpus} GPU{'s' * (gpus != 1)}, "
+            f"has {jobs} pending job{'s' * (jobs != 1)} with {gpus} GPU{'s' * (gpus != 1)}{beside}, "
             f"and a replica takes {self.gpus_per_replica}"
         )
 
@@ -126,13 +132,47 @@ def questions(desired: Desired) -> tuple[tuple[Question[Jobs], ...], tuple[Probl
 
 
 def pending_jobs(answer: Json) -> Jobs:
-    """Read the jobs that wait for room and ask for GPUs. Raises InvalidInput for an answer in another format."""
+    """Read the jobs that wait for room and ask for GPUs.
+
+    A job that cannot be read is in the list as such. Raises InvalidInput for an answer in which none can be.
+    """
     jobs = answer.get("jobs") if isinstance(answer, Mapping) else None
-    if not isinstance(jobs, list) or not all(isinstance(job, Mapping) and "job_state" in job for job in jobs):
-        raise InvalidInput("the answer is not Slurm's")
-    running = Counter(_number(job.get("array_job_id")) for job in jobs if "RUNNING" in _words(job["job_state"]))
-    waiting = (_pending(job, running) for job in jobs if _waits(job))
-    return tuple(job for job in waiting if job.gpus)
+    if not isinstance(jobs, list):
+        raise InvalidInput("the answer is not Slurm's: it has no list of jobs")
+    read = [_job(job, f"jobs[{index}]") for index, job in enumerate(jobs)]
+    good = [job for job in read if isinstance(job, _Job)]
+    bad = [job for job in read if isinstance(job, str)]
+    if bad and not good:
+        raise InvalidInput(f"the answer is not Slurm's: {bad[0]}")
+    running = Counter(job.array for job in good if "RUNNING" in job.states)
+    waiting = (_pending(job, running) for job in good if _waits(job))
+    unreadable = (
+        PendingJob(id=0, tasks=0, partitions=(), gpus=0, since=None, unreadable=why) for why in bad[:_MOST_UNREADABLE]
+    )
+    return (*(job for job in waiting if job.gpus), *unreadable)
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """A job of an answer, as far as it says which job it is and how it stands."""
+
+    fields: Mapping[str, Json]
+    states: frozenset[str]
+    reason: str
+    array: int
+
+
+def _job(value: Json, path: str) -> _Job | str:
+    """Read a job, or say why it cannot be."""
+    if not isinstance(value, Mapping):
+        return f"{path} is no object"
+    state = value.get("job_state")
+    if not isinstance(state, (str, list)):
+        return f"{path}.job_state is no state"
+    reason = value.get("state_reason")
+    if reason is not None and not isinstance(reason, str):
+        return f"{path}.state_reason is no text"
+    return _Job(value, _words(state), reason or "", _number(value.get("array_job_id")))
 
 
 def answer_error(answer: Json) -> str:
@@ -143,19 +183,19 @@ def answer_error(answer: Json) -> str:
     return str(errors[0].get("description") or errors[0].get("error") or "an error without words")
 
 
-def _waits(job: Mapping[str, Json]) -> bool:
+def _waits(job: _Job) -> bool:
     """Tell whether a job would start if there were room."""
-    states = _words(job["job_state"])
-    return "PENDING" in states and states.isdisjoint(_NOT_YET) and job.get("state_reason") in _WAITING
+    return "PENDING" in job.states and job.states.isdisjoint(_NOT_YET) and job.reason in _WAITING
 
 
-def _pending(job: Mapping[str, Json], running: Mapping[int, int]) -> PendingJob:
+def _pending(read: _Job, running: Mapping[int, int]) -> PendingJob:
+    job = read.fields
     tasks = _tasks(job, running)
     partition = job.get("partition")
     return PendingJob(
         id=_number(job.get("het_job_id")) or _number(job.get("job_id")),
         tasks=tasks,
-        partitions=tuple(partition.split(",")) if isinstance(partition, str) else (),
+        partitions=tuple(partition.split(",")[:_MOST_PARTITIONS]) if isinstance(partition, str) else (),
         gpus=tasks * _gpus_of(job),
         since=_moment(job.get("eligible_time")) or _moment(job.get("submit_time")),
     )
@@ -217,7 +257,8 @@ def _number(value: Json) -> int:
     """Read a number, plain or as an object; 0 where it is not set, infinite or no number."""
     if isinstance(value, Mapping):
         value = value.get("number") if value.get("set") and not value.get("infinite") else 0
-    return value if isinstance(value, int) and 0 <= value < 1 << 32 else 0
+    number = value if isinstance(value, int) and not isinstance(value, bool) else 0
+    return number if 0 <= number < 1 << 32 else 0
 
 
 def _moment(value: Json) -> datetime | None:
