@@ -22,8 +22,19 @@ from reconciler.core.recording.documents import Operation
 from reconciler.core.recording.json_patch import patched
 from reconciler.core.recording.pass_record import OUTLINE, RECORD, PassRecord, read_record
 from reconciler.errors import InvalidInput, Problem, Severity
+from reconciler.model.bounds import (
+    RECORDING_DEPTH,
+    RECORDING_FILE,
+    RECORDING_LINE,
+    RECORDING_PASSES,
+    RECORDING_VALUES,
+    JsonBounds,
+)
 from reconciler.model.workload import Json
 from reconciler.ports import Recording
+from reconciler.text.findings import shortened
+from reconciler.text.json_input import UnreadableJson, count_values, parse_json
+from reconciler.text.wording import sanitize
 
 FORMAT = 1
 MAX_SIZE = 1 << 30
@@ -42,8 +53,9 @@ _SUFFIX = ".jsonl.gz"
 _NAME = re.compile(r"(\d{8}T\d{6}Z)(?:-\d+)?\.jsonl\.gz")
 _TIME = "%Y%m%dT%H%M%SZ"
 _NEVER = datetime(1, 1, 1, tzinfo=UTC)
-_MAX_LINE = 1 << 30
-"""Bytes of one line; a longer one is no recording of ours."""
+_CHUNK = 16 << 10
+"""Packed bytes that are unpacked at once: what is beyond the end of a line is copied."""
+_LINE = JsonBounds(size=RECORDING_LINE, values=RECORDING_VALUES, depth=RECORDING_DEPTH)
 
 
 @dataclass(slots=True)
@@ -200,26 +212,45 @@ def outlined_recording(path: Path) -> Iterator[Json | Problem]:
 
 def _read_file(path: Path) -> Iterator[PassRecord | Problem]:
     document: Json = None
-    number = 1
+    number, values = 1, 0
     try:
+        if path.stat().st_size > RECORDING_FILE.most:
+            yield _problem(path, 0, f"is over {RECORDING_FILE}, and is not read")
+            return
         for line in _lines(path.read_bytes()):
-            frame = json.loads(line)
+            if number > RECORDING_PASSES.most:
+                yield _problem(path, number, f"holds over {RECORDING_PASSES}, and the rest of it is left out")
+                return
+            frame = parse_json(line, _LINE)
+            values += count_values(line)
             if number == 1:
                 if frame["format"] != FORMAT:
-                    yield _problem(path, 1, f"its format is {frame['format']}, and this program reads {FORMAT}")
+                    yield _problem(path, 1, f"its format is {shortened(repr(frame['format']), 60)}, not {FORMAT}")
                     return
                 document = frame["pass"]
             else:
                 document = patched(document, frame["patch"])
+            if values > RECORDING_VALUES.most:  # counted with what was replaced, so that it is counted again
+                values = _bounded_values(document)
             yield read_record(document)
             number += 1
     except EOFError:
         yield _problem(path, number, "its last pass is cut off, as by a crash, and is left out", Severity.WARNING)
     except OSError as error:
         yield _problem(path, 0, f"cannot be read: {error.strerror}")
-    except (zlib.error, ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
-        why = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    except (zlib.error, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        words = str(error)
+        kind = "" if isinstance(error, UnreadableJson) else f"{type(error).__name__}: "
+        why = sanitize(shortened(f"{kind}{words}" if words else type(error).__name__, 200))
         yield _problem(path, number, f"is damaged from here on, and the rest of it is left out ({why})")
+
+
+def _bounded_values(document: Json) -> int:
+    """Count the values of a pass. Raises ValueError where there are too many."""
+    values = count_values(json.dumps(document, ensure_ascii=False).encode(errors="replace"))
+    if values > RECORDING_VALUES.most:
+        raise ValueError(f"a pass holds over {RECORDING_VALUES}")
+    return values
 
 
 def _problem(path: Path, line: int, message: str, severity: Severity = Severity.ERROR) -> Problem:
@@ -228,15 +259,19 @@ def _problem(path: Path, line: int, message: str, severity: Severity = Severity.
 
 def _lines(data: bytes) -> Iterator[bytes]:
     """Yield the whole lines. Raises EOFError where the last one is cut off, zlib.error for what is damaged."""
-    while data:
+    packed, begin = memoryview(data), 0
+    while begin < len(packed):
         reader = zlib.decompressobj(_GZIP)
-        line = reader.decompress(data, _MAX_LINE)
-        if not reader.eof:
-            if reader.unconsumed_tail:
-                raise ValueError("a line is too long")
-            raise EOFError
-        yield line
-        data = reader.unused_data
+        line = bytearray()
+        while not reader.eof:
+            chunk = packed[begin : begin + _CHUNK]
+            if not chunk:
+                raise EOFError
+            line += reader.decompress(chunk, RECORDING_LINE.most + 1 - len(line))
+            if len(line) > RECORDING_LINE.most:
+                raise ValueError(f"a line is over {RECORDING_LINE}")
+            begin += len(chunk) - len(reader.unused_data)
+        yield bytes(line)
 
 
 def _line(frame: Json) -> bytes:

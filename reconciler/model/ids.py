@@ -25,6 +25,20 @@ def is_name(text: str) -> bool:
     return NAME.fullmatch(text) is not None
 
 
+_COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+
+
+def read_commit_id(text: object) -> CommitId:
+    """Return the full id of a commit that somebody else named. Raises ValueError for anything else.
+
+    Each id that comes from outside passes here before a command of git sees it: a text with a dash is an option there.
+    """
+    if not isinstance(text, str) or _COMMIT.fullmatch(text) is None:
+        shown = text[:60] if isinstance(text, str) else type(text).__name__
+        raise ValueError(f"{shown!r} is no id of a commit (40 or 64 digits of 0-9 and a-f)")
+    return CommitId(text)
+
+
 class WorkloadId(NamedTuple):
     """A workload: one template of one workspace, or a person's request by name (`request`).
 

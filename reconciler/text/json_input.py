@@ -38,7 +38,7 @@ def parse_json(data: bytes, bounds: JsonBounds) -> Json:
     """
     if len(data) > bounds.size.most:
         raise JsonTooLarge(f"is over {bounds.size}")
-    if data.count(b",") + data.count(b"[") + data.count(b"{") >= bounds.values.most:
+    if count_values(data) > bounds.values.most:
         raise JsonTooLarge(f"holds over {bounds.values}")
     try:
         value = _loads(data.decode("utf-8", errors="replace"))
@@ -68,6 +68,11 @@ def _readable_int(digits: str) -> int | None:
         return int(digits)
     except ValueError:
         return None
+
+
+def count_values(data: bytes) -> int:
+    """Count the values of a JSON text, at least: commas and brackets, those within strings included."""
+    return 1 + data.count(b",") + data.count(b"[") + data.count(b"{")
 
 
 def _deeper_than(value: Json, depth: int) -> bool:

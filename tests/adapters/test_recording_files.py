@@ -18,6 +18,13 @@ import pytest
 from reconciler.adapters.recording_files import MAX_AGE, MAX_SIZE, RecordingFiles, read_recording, recording_files
 from reconciler.core.recording.pass_record import PassRecord
 from reconciler.errors import InvalidInput, Problem
+from reconciler.model.bounds import (
+    RECORDING_DEPTH,
+    RECORDING_FILE,
+    RECORDING_LINE,
+    RECORDING_PASSES,
+    RECORDING_VALUES,
+)
 from reconciler.model.capacity import ClusterObservation, Observed
 from reconciler.model.ids import ClusterName, CommitId
 from tests.builders.passes import START
@@ -97,6 +104,69 @@ def test_damaged_file_is_told_and_the_next_is_read(tmp_path: Path) -> None:
 def test_file_of_somebody_else_is_told(tmp_path: Path, text: str) -> None:
     (tmp_path / "20261120T100000Z.jsonl.gz").write_bytes(gzip.compress(text.encode()))
     assert len(problems_in(tmp_path)) == 1
+
+
+def _packed(*lines: bytes) -> bytes:
+    return b"".join(gzip.compress(line, 1) for line in lines)
+
+
+def _first_line(**fields: object) -> bytes:
+    document = {"at": START.isoformat(), "source": "5" * 40, "observed": {}, **fields}
+    return json.dumps({"format": 1, "pass": document}).encode()
+
+
+@pytest.mark.parametrize(
+    ("lines", "why"),
+    [
+        ((b"[" + b"[]," * RECORDING_VALUES.most + b"[]]",), f"holds over {RECORDING_VALUES}"),
+        ((b'{"format":1,"pass":' + b"[" * RECORDING_DEPTH.most,), "no JSON"),
+        ((b'{"format":1,"pass":' + b"[" * 200 + b"]" * 200 + b"}",), f"nested over {RECORDING_DEPTH}"),
+        ((b"[" * 200_000,), f"nested over {RECORDING_DEPTH}"),
+        ((_first_line(source="--output=/x"),), "is no id of a commit"),
+        ((_first_line(source="\x1b[31m" + "a" * 10_000),), "is no id of a commit"),
+        ((_first_line(source=["5" * 40]),), "is no id of a commit"),
+        ((_first_line(orders="abc"),), "where a list belongs"),
+        ((_first_line(ages={"worker-2": 1e300}),), "OverflowError"),
+        ((b'{"format": ' + b"9" * 5000 + b"}",), "its format is"),
+        ((_first_line(), b'{"patch":[{"op":"add","path":"/a/' + b"9" * 5000 + b'","value":1}]}'), "damaged"),
+    ],
+    ids=["values", "open", "depth", "deep", "option", "escape", "list", "text", "age", "digits", "index"],
+)
+def test_recording_of_any_shape_is_told(tmp_path: Path, lines: Sequence[bytes], why: str) -> None:
+    (tmp_path / "20261120T100000Z.jsonl.gz").write_bytes(_packed(*lines))
+    problem = problems_in(tmp_path)[-1]
+    assert why in problem
+    assert problem.isprintable()
+    assert len(problem) < 400
+
+
+def test_pass_that_grows_by_differences_is_bounded(tmp_path: Path) -> None:
+    half = RECORDING_VALUES.most // 2 + 10
+    grow = b'{"patch":[{"op":"add","path":"/%s","value":[' + b"0," * half + b"0]}]}"
+    lines = (_first_line(), grow.replace(b"%s", b"a"), grow.replace(b"%s", b"a"), grow.replace(b"%s", b"b"))
+    (tmp_path / "20261120T100000Z.jsonl.gz").write_bytes(_packed(*lines))
+    assert len(passes_in(tmp_path)) == 3
+    assert f"over {RECORDING_VALUES}" in problems_in(tmp_path)[0]
+
+
+def test_line_that_unpacks_to_too_much_is_told(tmp_path: Path) -> None:
+    (tmp_path / "20261120T100000Z.jsonl.gz").write_bytes(_packed(b"\0" * (RECORDING_LINE.most + 1)))
+    assert f"a line is over {RECORDING_LINE}" in problems_in(tmp_path)[0]
+
+
+def test_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
+    with (tmp_path / "20261120T100000Z.jsonl.gz").open("wb") as file:
+        file.truncate(RECORDING_FILE.most + 1)
+    assert f"is over {RECORDING_FILE}" in problems_in(tmp_path)[0]
+
+
+def test_passes_beyond_the_most_of_a_file_are_left_out(tmp_path: Path) -> None:
+    empty = gzip.compress(b'{"patch":[]}', 1)
+    data = _packed(_first_line()) + empty * RECORDING_PASSES.most
+    (tmp_path / "20261120T100000Z.jsonl.gz").write_bytes(data)
+    read = list(read_recording(tmp_path))
+    assert len(read) == RECORDING_PASSES.most + 1
+    assert f"holds over {RECORDING_PASSES}" in str(read[-1])
 
 
 def _record_for_ever(directory: Path, acknowledge: Connection) -> None:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Any, NewType, Union, get_args, get_origin, get_type_hints
 
+from reconciler.model.ids import CommitId
 from reconciler.model.units import Quantity
 
 _LETTERS = "abcxyz019/~-. \u00e9"
@@ -29,6 +30,8 @@ class RandomValues:
             return self._random.choice([None, True, 7, "text", ["a", 1], {"key": {"deep": ["x"]}}])
         if annotation is Quantity:
             return Quantity(self._random.choice([0, 1, 10**6, 500 * 10**6, 8 * 10**9, 2**33 * 10**9]))
+        if annotation is CommitId:
+            return f"{self._random.getrandbits(160):040x}"
         if isinstance(annotation, NewType):
             return self.of(annotation.__supertype__, depth)
         origin, parts = get_origin(annotation), get_args(annotation)

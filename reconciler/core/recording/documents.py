@@ -22,6 +22,7 @@ from operator import attrgetter, eq, ne
 from typing import Any, NewType, Protocol, Union, cast, get_args, get_origin, get_type_hints
 
 from reconciler.core.safety.credentials import name_of_value
+from reconciler.model.ids import CommitId, read_commit_id
 from reconciler.model.units import Quantity, format_quantity, parse_quantity
 from reconciler.model.workload import Json
 from reconciler.text.redaction import REDACTED, credential, redacted
@@ -100,8 +101,57 @@ def _outline(document: Mapping[str, Json]) -> Json:
     return {**_foreign(named), "digest": f"sha256-{sha256(text.encode(errors='surrogatepass')).hexdigest()}"}
 
 
+def _read_text(value: Json) -> str:
+    if type(value) is not str:
+        raise TypeError(f"{type(value).__name__} where a text belongs")
+    return value
+
+
+def _read_whole(value: Json) -> int:
+    if type(value) is not int:
+        raise TypeError(f"{type(value).__name__} where a whole number belongs")
+    return value
+
+
+def _read_number(value: Json) -> float:
+    if type(value) not in (int, float):
+        raise TypeError(f"{type(value).__name__} where a number belongs")
+    return cast("float", value)
+
+
+def _read_switch(value: Json) -> bool:
+    if type(value) is not bool:
+        raise TypeError(f"{type(value).__name__} where true or false belongs")
+    return value
+
+
+def _read_commit(value: Json) -> CommitId:
+    """Read the id of a commit; empty where there was none."""
+    return CommitId("") if value == "" else read_commit_id(value)
+
+
+def _entries(value: Json) -> Sequence[Json]:
+    """Return a list; a text, whose characters could be taken for its entries, is none."""
+    if type(value) is not list:
+        raise TypeError(f"{type(value).__name__} where a list belongs")
+    return value
+
+
+def _members(value: Json) -> Mapping[str, Json]:
+    if type(value) is not dict:
+        raise TypeError(f"{type(value).__name__} where an object belongs")
+    return value
+
+
 _PLAIN = _Leaf(_same, _same)
-_TEXT = _Leaf(_redacted, _same)
+_SCALARS: Mapping[type, DocumentType] = {
+    bool: _Leaf(_same, _read_switch),
+    int: _Leaf(_same, _read_whole),
+    float: _Leaf(_same, _read_number),
+}
+_TEXT = _Leaf(_redacted, _read_text)
+_SECRET_TEXT = _Leaf(_same, _read_text)
+_COMMIT_TEXT = _Leaf(_same, _read_commit)
 _TIME = _Leaf(datetime.isoformat, datetime.fromisoformat)
 _DURATION = _Leaf(_seconds, lambda seconds: timedelta(seconds=seconds))
 _QUANTITY = _Leaf(lru_cache(maxsize=1 << 12)(format_quantity), lru_cache(maxsize=1 << 12)(parse_quantity))
@@ -153,7 +203,7 @@ class _Record:
 
     def decode(self, document: Json) -> Any:
         """Read the fields; those that are not there have their defaults."""
-        given = [field for field in self._fields if field.key in document]
+        given = [field for field in self._fields if field.key in _members(document)]
         return self._cls(**self._left_out, **{field.name: field.type.decode(document[field.key]) for field in given})
 
     def values_of(self, mapping: Mapping[Any, Any]) -> Sequence[Any]:
@@ -242,7 +292,7 @@ class _TupleItems:
 
     def decode(self, document: Json) -> Any:
         """Read all items."""
-        return tuple(map(self.item.decode, document))
+        return tuple(map(self.item.decode, _entries(document)))
 
     def difference(self, before: Any, after: Any, path: str, operations: list[Operation]) -> None:
         """Compare items by place; where their number differs, between what is equal at both ends."""
@@ -278,7 +328,7 @@ class _Tuple:
 
     def decode(self, document: Json) -> Any:
         """Read all items."""
-        return tuple(item.decode(part) for item, part in zip(self.items, document, strict=True))
+        return tuple(item.decode(part) for item, part in zip(self.items, _entries(document), strict=True))
 
     def difference(self, before: Any, after: Any, path: str, operations: list[Operation]) -> None:
         """Compare items by place."""
@@ -302,8 +352,8 @@ class _Map:
         """Read all entries."""
         decode = self.value.decode
         if self.key is None:
-            return {key: decode(item) for key, item in document.items()}
-        return {self.key.decode(json.loads(key)): decode(item) for key, item in document.items()}
+            return {key: decode(item) for key, item in _members(document).items()}
+        return {self.key.decode(json.loads(key)): decode(item) for key, item in _members(document).items()}
 
     def difference(self, before: Any, after: Any, path: str, operations: list[Operation]) -> None:
         """Compare entries by key; a small mapping whose order changes is replaced."""
@@ -379,6 +429,8 @@ def _document_type(annotation: Hashable, rules: _WritingRules) -> DocumentType:
         return _PLAIN if rules.secrets else _FOREIGN
     if annotation is Quantity:
         return _QUANTITY
+    if annotation is CommitId:
+        return _COMMIT_TEXT
     if isinstance(annotation, NewType):
         return _document_type(annotation.__supertype__, rules)
     origin = get_origin(annotation)
@@ -414,7 +466,9 @@ def _generic(origin: Any, parts: Sequence[Any], rules: _WritingRules) -> Documen
         return _Tuple(tuple(_document_type(part, rules) for part in parts))
     if issubclass(origin, AbstractSet):
         item = _document_type(parts[0], rules)
-        return _Leaf(lambda value: sorted(map(item.encode, value)), lambda items: frozenset(map(item.decode, items)))
+        return _Leaf(
+            lambda value: sorted(map(item.encode, value)), lambda items: frozenset(map(item.decode, _entries(items)))
+        )
     if issubclass(origin, Mapping):
         if rules.outlined and parts[1] is Any:
             return _OUTLINE
@@ -438,10 +492,10 @@ def _plain_type(cls: type, rules: _WritingRules) -> DocumentType:
         return _record(cls, rules)
     if issubclass(cls, Enum):
         return _Leaf(attrgetter("value"), cls)
-    if cls in (bool, int, float):
-        return _PLAIN
+    if cls in _SCALARS:
+        return _SCALARS[cls]
     if cls is str:
-        return _PLAIN if rules.secrets else _TEXT
+        return _SECRET_TEXT if rules.secrets else _TEXT
     if cls is datetime:
         return _TIME
     if cls is timedelta:
