@@ -142,7 +142,7 @@ def test_recording_of_any_shape_is_told(tmp_path: Path, lines: Sequence[bytes], 
 
 def test_pass_that_grows_by_differences_is_bounded(tmp_path: Path) -> None:
     half = RECORDING_VALUES.most // 2 + 10
-    grow = b'{"patch":[{"op":"add","path":"/%s","value":[' + b"0," * half + b"0]}]}"
+    grow = b'{"patch":[{"op":"add","path":"/%s","value":"' + b"," * half + b'"}]}'
     lines = (_first_line(), grow.replace(b"%s", b"a"), grow.replace(b"%s", b"a"), grow.replace(b"%s", b"b"))
     (tmp_path / "20261120T100000Z.jsonl.gz").write_bytes(_packed(*lines))
     assert len(passes_in(tmp_path)) == 3

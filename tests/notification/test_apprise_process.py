@@ -35,8 +35,9 @@ def dripping() -> Iterator[str]:
         def answer() -> None:
             with suppress(OSError):
                 connection, _ = server.accept()
-                while not over.wait(0.05):
-                    connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+                with connection:
+                    while not over.wait(0.05):
+                        connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
 
         thread = threading.Thread(target=answer, daemon=True)
         thread.start()
