@@ -13,6 +13,7 @@ import signal
 import stat
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 
@@ -82,26 +83,23 @@ def kill(process: int) -> None:
             os.killpg(process, signal.SIGKILL)
 
 
-def bound(process: int, *, memory: int, file_size: int, cpu_seconds: int) -> None:
-    """Bound a process that has just been started, and those that it starts, where the system can.
+_BOUNDED = 'ulimit -c 0 && ulimit -d "$1" && ulimit -v "$2" && ulimit -f "$3" && ulimit -t "$4" && shift 4 && exec "$@"'
+_RESERVED = 1 << 30
+"""Bytes of addresses that a program in Go reserves and does not use: helm does not start with 768 MiB of them."""
 
-    `memory` is of its heap and private pages: a program in Go reserves far more addresses than it uses. Beyond a bound
-    an allocation fails, or a signal ends it.
+
+def bounded(argv: Sequence[str], *, memory: int, file_size: int, cpu_seconds: int) -> list[str]:
+    """Return a command that runs another one within bounds, where the system has them; what that starts is bound too.
+
+    `memory` is of its heap and private pages; a bound on its addresses beside that holds single large allocations, some
+    of which pass the first. Beyond a bound an allocation fails, or a signal ends it. The shell sets the bounds before
+    the program begins: set from here, they would come too late on a busy machine.
     """
-    if sys.platform == "linux":
-        import resource  # noqa: PLC0415 -- Windows has none
-
-        bounds = (
-            (resource.RLIMIT_DATA, memory),
-            (resource.RLIMIT_FSIZE, file_size),
-            (resource.RLIMIT_CPU, cpu_seconds),
-            (resource.RLIMIT_CORE, 0),
-        )
-        for kind, most in bounds:
-            hard = resource.prlimit(process, kind)[1]
-            lower = most if hard == resource.RLIM_INFINITY else min(most, hard)
-            with contextlib.suppress(ProcessLookupError):  # it has ended already
-                resource.prlimit(process, kind, (lower, lower))
+    if sys.platform != "linux":
+        return [*argv]
+    # The units of POSIX: kilobytes, blocks of 512 bytes, seconds.
+    bounds = (memory >> 10, (memory + _RESERVED) >> 10, file_size >> 9, cpu_seconds)
+    return ["/bin/sh", "-c", _BOUNDED, "sh", *map(str, bounds), *argv]
 
 
 def make_removable(directory: Path) -> None:

@@ -183,12 +183,14 @@ class Helm:
 
     def _start(self, argv: list[str], home: Path, what: str) -> subprocess.Popen[bytes]:
         """Start helm within its bounds."""
+        seconds = max(1, int(self._timeout))
+        command = operating_system.bounded(argv, memory=self._memory, file_size=CHART_FILE.most, cpu_seconds=seconds)
         with self._lock:
             if self._stopped:
                 raise Transient(f"{what}: stopping")
             try:
                 process = subprocess.Popen(
-                    argv,
+                    command,
                     env=self._environment(home),
                     cwd=home,
                     stdin=subprocess.DEVNULL,
@@ -199,8 +201,6 @@ class Helm:
             except OSError as error:
                 raise InvalidInput(f"{what}: helm cannot be run: {error}") from error
             self._running.add(process.pid)
-        seconds = max(1, int(self._timeout))
-        operating_system.bound(process.pid, memory=self._memory, file_size=CHART_FILE.most, cpu_seconds=seconds)
         return process
 
     def _failure(self, status: int, messages: bytes, what: str) -> InvalidInput | Transient:
