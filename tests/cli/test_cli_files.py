@@ -279,6 +279,21 @@ def test_check_passes_over_links_and_git_as_the_daemon_does(terminal: Terminal, 
     assert terminal.answer("check", str(files))["files"] == 5
 
 
+def test_check_tells_links_and_submodules_among_files_of_ours(terminal: Terminal, files: Path) -> None:
+    (files / "templates" / "vendored" / ".git").mkdir(parents=True)
+    copy = SOURCE_FILES["template.yaml"].replace("name: vllm", "name: copy", 1)
+    (files / "templates" / "vendored" / "copy.yaml").write_text(copy)
+    (files / "docs" / "theme" / ".git").mkdir(parents=True)
+    (files / "templates" / "link.yaml").symlink_to("vendored/copy.yaml")
+    result = terminal.answer("check", str(files))
+    assert (result["files"], result["templates"]) == (5, 1)
+    told = {Path(problem["path"]).relative_to(files).as_posix(): problem["message"] for problem in result["problems"]}
+    assert told == {
+        "templates/link.yaml": "is a symbolic link, which is not followed",
+        "templates/vendored": "is a submodule, whose files are not read",
+    }
+
+
 def test_check_ignores_what_the_fleet_ignores(terminal: Terminal, files: Path) -> None:
     (files / "charts").mkdir()
     (files / "charts" / "x.yaml").write_text("apiVersion: overspill.dev/v1alpha1\nkind: Cluster\nspec: {a: {{ b }}}\n")

@@ -21,7 +21,7 @@ from reconciler.core.fleet.file import ParsedFile
 from reconciler.core.fleet.paths import FLEET_FILE
 from reconciler.core.fleet.read_file import ENDINGS, assemble, is_read, parse_file
 from reconciler.core.fleet.sources.plain_manifests import in_source, path_sources, plain_manifests
-from reconciler.core.fleet.unread_files import UnreadFile, folder_summary, unread_file
+from reconciler.core.fleet.unread_files import UnreadFile, folder_summary, unread_entries, unread_file
 from reconciler.core.observe.node_pool_differences import with_node_pool_differences
 from reconciler.core.observe.template_differences import with_template_differences
 from reconciler.core.schema import KINDS, json_schema
@@ -29,9 +29,10 @@ from reconciler.core.schema.policy import BurstPolicyFile
 from reconciler.core.validation.objects import unchecked_kinds
 from reconciler.errors import InvalidInput, Problem, Severity
 from reconciler.model.capacity import Observed
-from reconciler.model.ids import CommitId
+from reconciler.model.ids import BlobId, CommitId
 from reconciler.model.manifest_source import SourceContents, SourceKey
 from reconciler.model.policy import Desired
+from reconciler.model.tree import EntryType, TreeEntry
 from reconciler.text.problem_reports import codequality, github_annotations, junit, sarif
 from reconciler.text.wording import count, join_names
 
@@ -93,7 +94,8 @@ def _check(path: Path, top: Path, name: str, observations: Path | None) -> Repos
     seen = Observed() if observations is None else FileObservations(observations).observe()
     parted = with_template_differences(replace(seen, problems=()), desired).problems
     seen = with_node_pool_differences(seen, desired)
-    reported = (*desired.problems, *parted, *(file.problem for file in unread if file.problem is not None))
+    others = (entry for entry in unread_entries(_other_entries(top), files) if not is_ignored(entry.path, files))
+    reported = (*desired.problems, *parted, *others, *(file.problem for file in unread if file.problem is not None))
     problems = [replace(problem, path=_normal(top / problem.path)) for problem in reported]
     problems = sorted(
         {*problems, *directory.unreadable, *seen.problems},
@@ -106,7 +108,7 @@ def _check(path: Path, top: Path, name: str, observations: Path | None) -> Repos
         elsewhere = [problem for problem in problems if problem.path != own]
         problems = [replace(problem, path=shown) for problem in problems if problem.path == own]
         unread = [file for file in unread if file.path == name]
-        if not (problems or name in files):
+        if (top / name).is_symlink() or not (problems or name in files):
             raise InvalidInput(f"{path} is not read: links and special files are passed over (try the file itself)")
     if not declared and not problems:
         raise InvalidInput(
@@ -306,11 +308,32 @@ def _walk(top: Path, *, hidden: bool = False) -> Iterator[Path]:
     Of `hidden` directories, which the daemon passes over, those of git are left out.
     """
     for directory, names, files in os.walk(top):
-        names[:] = sorted(name for name in names if not name.startswith(".") or (hidden and name != ".git"))
+        names[:] = sorted(
+            name
+            for name in names
+            if (not name.startswith(".") or (hidden and name != ".git")) and not Path(directory, name, ".git").exists()
+        )
         for name in sorted(files):
             path = Path(directory, name)
             if stat.S_ISREG(path.lstat().st_mode):
                 yield path
+
+
+def _other_entries(top: Path) -> Iterator[TreeEntry]:
+    """Yield the links, and the repositories that git takes for submodules, which are not read."""
+    for directory, names, files in os.walk(top):
+        where = Path(directory)
+        names[:] = sorted(name for name in names if not name.startswith("."))
+        for name in (*names, *sorted(files)):
+            path = where / name
+            if path.is_symlink():
+                kind = EntryType.LINK
+            elif name in names and (path / ".git").exists():
+                kind = EntryType.SUBMODULE
+                names.remove(name)
+            else:
+                continue
+            yield TreeEntry(path=path.relative_to(top).as_posix(), blob=BlobId(""), type=kind)
 
 
 def _print_problems(problems: Sequence[Problem], errors: int) -> None:
