@@ -15,10 +15,10 @@ from reconciler.core.commits.cluster_branches import BranchState, keeps_cluster_
 from reconciler.core.commits.templates import RenderedTemplates
 from reconciler.core.commits.trailers import Action, Trailer, action, is_own
 from reconciler.core.decide.state.pass_input import PassInput
-from reconciler.core.engines import engine
+from reconciler.core.engines import engine, placement_files
 from reconciler.errors import Bug, InvalidInput, Pending, Transient
-from reconciler.model.ids import CommitId
-from reconciler.model.plan import CHARTS_PENDING, Extend, Move, Plan, Restore, Revert
+from reconciler.model.ids import BlobId, CommitId
+from reconciler.model.plan import CHARTS_PENDING, Extend, Move, Place, Plan, Restore, Revert
 from reconciler.model.request import Answer
 from reconciler.model.tree import Advance, Commit, Identity, LoggedCommit, Tips
 from reconciler.model.workload import Json
@@ -51,6 +51,7 @@ def gather(
         contents = repository.read(blobs.values())
         records = {path: contents[blob] for path, blob in blobs.items()}
     return write.CommitInputs(
+        standing=_standing(repository, plan, templates, tips),
         charts=rendered,
         failed=failed,
         bugs=bugs,
@@ -58,6 +59,28 @@ def gather(
         records=records,
         history=_history(repository, plan, tips, author),
     )
+
+
+def _standing(
+    repository: Repository, plan: Plan, templates: RenderedTemplates, tips: Tips
+) -> dict[str, dict[str, bytes]]:
+    """Read the files of the placements that the plan writes again, by directory and path, as it has restored them."""
+    again = {
+        template.placement.path: placement_files(template.placement)
+        for position, template in templates.items()
+        if template.spec is not None and not isinstance(plan.changes[position], Place)
+    }
+    if not again or tips.output is None:
+        return {}
+    restored = {
+        change.drifted.placement.path: change.drifted.files for change in plan.changes if isinstance(change, Restore)
+    }
+    blobs: dict[str, dict[str, BlobId]] = {}
+    for directory, paths in again.items():
+        blobs[directory] = {entry.path: entry.blob for entry in repository.entries(tips.output, under=paths)}
+        blobs[directory] |= restored.get(directory, {})
+    contents = repository.read({blob for files in blobs.values() for blob in files.values()})
+    return {directory: {path: contents[blob] for path, blob in files.items()} for directory, files in blobs.items()}
 
 
 def _charts(

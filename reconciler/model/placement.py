@@ -73,10 +73,13 @@ class Placement:
     """What its objects were read from; None where its template holds them all."""
     first_ordinal: int | None = None
     """First pod ordinal of a StatefulSet that a WorkloadSpread numbers; it outlives changes of the spread."""
+    kept: str = ""
+    """What stays as it was placed although the template has changed it, since nobody can change it; empty for
+    nothing. A clause for people."""
 
-    def rendered(self, *, target_namespace: str, digest: str) -> Placement:
-        """Return the placement with the two fields that its rendered files alone determine; all others are decided."""
-        return replace(self, target_namespace=target_namespace, digest=digest)
+    def rendered(self, *, target_namespace: str, digest: str, kept: str = "") -> Placement:
+        """Return the placement with the fields that its rendered files alone determine; all others are decided."""
+        return replace(self, target_namespace=target_namespace, digest=digest, kept=kept)
 
     @property
     def where(self) -> str:

@@ -44,7 +44,16 @@ class ApiServer:
 
     def call(self, method: str, path: str, body: Json = None) -> Json:
         """Make one request; a PATCH is a merge patch. Raises Refused."""
-        kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
+        return self._ask(
+            method, path, body, "application/merge-patch+json" if method == "PATCH" else "application/json"
+        )
+
+    def apply(self, path: str, body: Json) -> Json:
+        """Apply an object on the server's side, as Argo CD and Flux do. Raises Refused."""
+        query = "fieldManager=engine&force=true"
+        return self._ask("PATCH", f"{path}/{body['metadata']['name']}?{query}", body, "application/apply-patch+yaml")
+
+    def _ask(self, method: str, path: str, body: Json, kind: str) -> Json:
         request = urllib.request.Request(
             f"{self._access.server}{path}",
             method=method,

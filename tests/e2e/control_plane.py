@@ -53,9 +53,13 @@ def program(name: str) -> str:
 class Cluster:
     """One cluster, running until `stop`."""
 
-    def __init__(self, name: str, home: Path) -> None:
-        """Make its keys and start its processes; returns when it takes pods."""
+    def __init__(self, name: str, home: Path, *, controllers: bool = True) -> None:
+        """Make its keys and start its processes; returns when it takes pods.
+
+        Without `controllers` it is an API server that stores objects, and nothing comes of them.
+        """
         self.name = name
+        self._controllers = controllers
         self._home = home
         home.mkdir(parents=True)
         self._port, self._etcd = free_port(), free_port()
@@ -123,6 +127,10 @@ class Cluster:
     def call(self, method: str, path: str, body: Json = None) -> Json:
         """Make one request of the API as the administrator; a PATCH is a merge patch. Raises Refused."""
         return self._server.call(method, path, body)
+
+    def apply(self, path: str, body: Json) -> Json:
+        """Apply an object on the server's side. Raises Refused."""
+        return self._server.apply(path, body)
 
     def items(self, path: str, selector: str = "") -> list[Json]:
         """List objects, those that labels select."""
@@ -246,6 +254,10 @@ class Cluster:
             f"--proxy-client-cert-file={home / 'server.crt'}", f"--proxy-client-key-file={home / 'server.key'}",
         )  # fmt: skip # a command line, word by word
         self._await("/readyz", "kube-apiserver")
+        if self._controllers:
+            self._start_controllers(home)
+
+    def _start_controllers(self, home: Path) -> None:
         self._run(
             "kube-controller-manager", f"--kubeconfig={home / 'controller-manager.kubeconfig'}", "--leader-elect=false",
             "--use-service-account-credentials=true", f"--service-account-private-key-file={home / 'accounts.key'}",

@@ -146,7 +146,8 @@ def line(change: Change, title: str = "") -> str:
         case Resize(after=after, detail=detail, shortage=shortage, choice=choice):
             return _with(
                 subject(change),
-                f"{as_clause(detail)}{message_parts.describe_signals(shortage, after)}{reason_clause(choice)}",
+                f"{as_clause(detail)}{message_parts.describe_signals(shortage, after)}{reason_clause(choice)}"
+                f"{f'; {after.kept}' if after.kept else ''}".removeprefix("; "),
             )
         case Extend(detail=detail) | Release(detail=detail) | Restore(detail=detail):
             return _with(subject(change), as_clause(detail))
@@ -201,18 +202,21 @@ def _reason_paragraphs(change: Change) -> Iterable[str]:
             yield message_parts.describe_shortage(shortage, after)
             yield _choice(choice, refused)
             yield _taken_up(before, after)
+            yield _kept(after)
             yield held(change.restraint)
         case Extend(before=before, after=after, detail=detail):
             yield sentence(detail)
             moved = after.expires_at - before.expires_at
             later = f"{format_duration(abs(moved))} {'later' if moved == abs(moved) else 'earlier'}"
             yield f"It ends {later} than {format_time(before.expires_at)}."
+            yield _kept(after) if after.kept != before.kept else ""
         case Move(choice=choice, refused=refused, before=before, joined=joined, after=after):
             yield _because(change.why, change.detail)
             yield f"It joins {joined.name} there, which grows to {after.replicas} replicas." if joined else ""
             yield _choice(choice, refused)
             yield held(change.restraint)
             yield _taken_up(joined or before, after)
+            yield _kept(after)
         case Revert(why=why, detail=detail, restraint=restraint):
             yield _because(why, detail)
             yield held(restraint)
@@ -255,8 +259,14 @@ def _taken_up(before: Placement, after: Placement) -> str:
     if before.template_version in ("", after.template_version):
         return ""
     return (
-        f"Its template has changed, from {before.template_version} to {after.template_version}; that is taken up now."
+        f"Its template has changed, from {before.template_version} to {after.template_version}; that is taken up now"
+        f"{', as far as it can be' if after.kept else ''}."
     )
+
+
+def _kept(placement: Placement) -> str:
+    """Say what the resize has left as it was; a new placement has it as the template says."""
+    return f"{sentence(placement.kept)} The next placement takes it up." if placement.kept else ""
 
 
 def _because(why: EndReason, detail: str) -> str:

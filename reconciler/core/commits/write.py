@@ -16,6 +16,8 @@ from reconciler.core.commits.templates import RenderedTemplate, RenderedTemplate
 from reconciler.core.commits.trailers import Action, Trailer, write_trailers
 from reconciler.core.decide.state.pass_input import PassInput, Unwritable
 from reconciler.core.engines import ENGINES, Deployment, Engine, anchor_path, engine, placement_files, target_namespace
+from reconciler.core.engines.deployment import chart_steps
+from reconciler.core.engines.standing_objects import hold_immutable
 from reconciler.core.ledger import placement_record, proposal_record, request_record, restraints
 from reconciler.core.signals.past_demand import write_levels
 from reconciler.core.spread.inject import placement_injection
@@ -67,10 +69,15 @@ class RenderedPlacement:
 
 
 def render_placement(
-    desired: Desired, decided: Placement, spec: DeploySpec, charts: Mapping[str, tuple[Json, ...]]
+    desired: Desired,
+    decided: Placement,
+    spec: DeploySpec,
+    charts: Mapping[str, tuple[Json, ...]],
+    standing: Mapping[str, bytes],
 ) -> RenderedPlacement:
     """Write the files of a decided placement; the digest over them goes into its record and its marker.
 
+    `standing` are the files of the version that it replaces, by path on the output branch; empty for a new placement.
     Raises InvalidInput for files that cannot be written, and for a record that could not be read again: a placement
     without one would never end.
     """
@@ -88,16 +95,28 @@ def render_placement(
         schemas=desired.schemas,
         injection=placement_injection(desired, decided),
     )
-    files = dict(chosen.files(deployment))
-    # 2. The marker and the record hold it.
-    digest = placement_record.digest(files, deployment.placement, spec)
-    record = decided.rendered(target_namespace=namespace, digest=digest)
-    files[chosen.marker_path(record)] = chosen.marker(replace(deployment, placement=record))
-    files[f"{record.name}/placement.yaml"] = placement_record.write_placement(
-        record, spec, charts=chosen.charts_mode(spec)
+    cluster = f"clusters/{decided.cluster}/"
+    marker_path, record_path = chosen.marker_path(decided), f"{decided.name}/placement.yaml"
+    before = {path.removeprefix(cluster): data for path, data in standing.items()}
+    marker, replaced = before.pop(marker_path, b""), before.pop(record_path, b"")
+    held = hold_immutable(
+        before if marker else {},
+        chosen.files(deployment),
+        desired.kinds,
+        desired.schemas,
+        charts=bool(chart_steps(spec)),
     )
-    cluster = f"clusters/{record.cluster}"
-    written = {checked_path(f"{cluster}/{name}"): data for name, data in sorted(files.items())}
+    files = dict(held.files)
+    # 2. The marker and the record hold it.
+    digest = placement_record.digest(files, replace(deployment.placement, kept=held.kept), spec)
+    record = decided.rendered(target_namespace=namespace, digest=digest, kept=held.kept)
+    if held.whole:
+        old = placement_record.read_placement(replaced, f"{cluster}{record_path}").digest
+        files[marker_path] = marker.replace(old.encode(), digest.encode())
+    else:
+        files[marker_path] = chosen.marker(replace(deployment, placement=record))
+    files[record_path] = placement_record.write_placement(record, spec, charts=chosen.charts_mode(spec))
+    written = {checked_path(f"{cluster}{name}"): data for name, data in sorted(files.items())}
     return RenderedPlacement(decided=decided, record=record, files=written)
 
 
@@ -124,6 +143,8 @@ class CommitInputs:
     """Files that a Restore puts back."""
     records: Mapping[str, bytes] = field(default_factory=dict)
     """placement.yaml of placements that keep their spec, by directory."""
+    standing: Mapping[str, Mapping[str, bytes]] = field(default_factory=dict)
+    """Files of placements that are written again, by directory and path."""
     history: Mapping[str, tuple[LoggedCommit, ...]] = field(default_factory=dict)
     """Commits of placements that end, by placement id, newest first."""
 
@@ -219,6 +240,7 @@ class _Writer:
         self._broken = {problem.path for problem in inputs.ledger.problems}
         self._author = author
         self._request_id = ""
+        self._written: dict[str, Mapping[str, bytes]] = {}
         self._restraints: dict[WorkloadId, tuple[Restraint, ...]] = {}
 
     def start(self) -> None:
@@ -342,7 +364,8 @@ class _Writer:
             return
         try:
             charts = self._material.charts.get(position, {})
-            rendered = render_placement(self._desired, placement, spec, charts)
+            standing = self._written.get(placement.path) or self._material.standing.get(placement.path, {})
+            rendered = render_placement(self._desired, placement, spec, charts, standing)
             path, writes = f"{placement.path}/placement.yaml", dict(rendered.files)
             record = self.records[path, writes[path]] = rendered.record
             if isinstance(change, Place) and change.record is not None:
@@ -350,6 +373,7 @@ class _Writer:
         except (InvalidInput, UnicodeError) as error:
             self._refuse(placement, str(error))
             return
+        self._written[placement.path] = rendered.files
         restraint = change.restraint if isinstance(change, Resize | Move) else None
         begun = (placement.workload, (restraint,), ()) if restraint is not None else None
         change = _recorded_change(change, rendered)

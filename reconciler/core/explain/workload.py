@@ -192,6 +192,7 @@ def placement_notes(inputs: PassInput, placement: Placement) -> tuple[str, ...]:
     """Return notes about one placement, as sentences without a full stop; none for most."""
     return (
         *_describe_source(placement),
+        *([f"{sanitize(placement.kept, 600)}; the next placement takes it up"] if placement.kept else []),
         *describe_injection(inputs.desired, placement),
         *_describe_lost_cluster(inputs, placement),
     )

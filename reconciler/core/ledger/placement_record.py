@@ -118,6 +118,7 @@ class PlacementAnnotationsRecord(BaseModel):
     made_from_digest: str = ""
     made_from_images: str = ""
     fixed_end: Annotated[bool, PlainValidator(_flag)] = False
+    kept: str = ""
 
 
 class PlacementMetadataRecord(BaseModel):
@@ -287,6 +288,7 @@ def _value(file: PlacementRecordFile) -> Placement:
         subset=intern(notes.subset),
         first_ordinal=notes.first_ordinal,
         fixed_end=notes.fixed_end,
+        kept=notes.kept,
         made_from=MadeFrom(
             text=intern(notes.made_from), digest=intern(notes.made_from_digest), images=intern(notes.made_from_images)
         )
@@ -346,6 +348,7 @@ def _document(placement: Placement, spec: DeploySpec, charts: str) -> Json:
         **({"subset": placement.subset} if placement.subset else {}),
         **({"fixed-end": "true"} if placement.fixed_end else {}),
         **({"first-ordinal": str(placement.first_ordinal)} if placement.first_ordinal is not None else {}),
+        **({"kept": placement.kept} if placement.kept else {}),
         **_made_from(placement.made_from),
     }
     return {

@@ -1,13 +1,14 @@
 """CustomResourceDefinitions of the fleet repository, as the schemas of their kinds.
 
 Their schemas are structural, so that API servers drop a field that the schema does not name without a word; here it is
-an error. Patterns, bounds of numbers, formats and CEL rules are left to API servers (docs/reference/fleet.md,
-"CustomResourceDefinition").
+an error. Of CEL rules only ``self == oldSelf`` is read, for `immutable_fields`. The others, patterns, bounds of numbers
+and formats are left to API servers (docs/reference/fleet.md, "CustomResourceDefinition").
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from reconciler.core.validation import kubernetes
 from reconciler.model.kubernetes.object_schema import ANYTHING, CustomKind, Schema
@@ -19,6 +20,9 @@ _GROUP = "apiextensions.k8s.io/"
 _OPEN = "x-kubernetes-preserve-unknown-fields"
 _EMBEDDED = "x-kubernetes-embedded-resource"
 _INT_OR_STRING = "x-kubernetes-int-or-string"
+_RULES = "x-kubernetes-validations"
+_STAYS = frozenset({"self==oldSelf", "oldSelf==self"})
+"""CEL rules, without blanks, by which nobody may change a value."""
 
 
 def is_definition(value: Mapping[str, Json]) -> bool:
@@ -73,6 +77,18 @@ def _root(outline: Mapping[str, Json]) -> Schema:
 def _schema(outline: Json) -> Schema:
     if not isinstance(outline, dict):
         return ANYTHING
+    schema = _type(outline)
+    return replace(schema, is_immutable=True) if _is_immutable(outline) else schema
+
+
+def _is_immutable(outline: Mapping[str, Json]) -> bool:
+    rules = outline.get(_RULES)
+    return isinstance(rules, list) and any(
+        isinstance(rule, dict) and "".join(str(rule.get("rule", "")).split()) in _STAYS for rule in rules
+    )
+
+
+def _type(outline: Mapping[str, Json]) -> Schema:
     if outline.get(_INT_OR_STRING) is True:
         return Schema(type="int-or-string")
     kind = outline.get("type")

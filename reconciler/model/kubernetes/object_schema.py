@@ -24,6 +24,8 @@ class Schema:
     words: tuple[Json, ...] = ()
     # Whether an object may have fields that the schema does not name.
     is_open: bool = False
+    # Whether a validation rule keeps the value as it was created.
+    is_immutable: bool = False
 
 
 ANYTHING = Schema()

@@ -22,7 +22,7 @@ from reconciler.model.capacity import Observed
 from reconciler.model.demand import Demand
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.ledger import Ledger
-from reconciler.model.placement import place_name
+from reconciler.model.placement import Placement, place_name
 from reconciler.model.plan import CHARTS_PENDING
 from reconciler.model.policy import Desired
 from reconciler.model.request import RequestRecord
@@ -145,7 +145,10 @@ class PassInput:
         deletion = () if self.deletion is None else (self.deletion.problem,)
         empty = (_NO_FLEET,) if self.desired.is_empty and not self.desired.incomplete else ()
         budgets = budget_problems(self.budgets)
-        return (*empty, *deletion, *budgets, *self.desired.problems, *self.ledger.problems, *self.observed.problems)
+        kept = map(_kept_problem, (each for each in self.ledger.placements.values() if each.kept))
+        return (
+            *empty, *deletion, *budgets, *self.desired.problems, *self.ledger.problems, *kept, *self.observed.problems
+        )  # fmt: skip # in their order
 
     def with_requests(self, records: Mapping[WorkloadId, RequestRecord]) -> Self:
         """Return the input with these requests among its workloads; itself where it has them."""
@@ -157,6 +160,16 @@ class PassInput:
         else:
             enrolment = before.updated(before.base, records)
         return replace(self, desired=enrolment.desired, reach=enrolment.reach, enrolment=enrolment)
+
+
+def _kept_problem(placement: Placement) -> Problem:
+    """Tell that a placement does not run what its template says now."""
+    return Problem(
+        path=f"{placement.path}/placement.yaml",
+        message=f"{placement.workload}: {placement.kept}",
+        hint="the next placement takes it up; `overspill revert` ends this one",
+        severity=Severity.WARNING,
+    )
 
 
 def given_up(inputs: PassInput, failures: Unwritable) -> Unwritable:

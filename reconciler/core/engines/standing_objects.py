@@ -1,0 +1,197 @@
+"""The new version of a placement, held to what an API server lets anybody change of the objects that stand.
+
+An engine applies what the output branch holds over the objects of the version before. Where an immutable field differs
+(`validation.immutable_fields`), the API server refuses the object, the engine fails, and the whole placement would be
+taken back, with its healthy replicas. So:
+
+1. a companion, as a Job or an immutable ConfigMap beside the workload, keeps what it was created with, and the rest of
+   the placement changes;
+2. a workload whose pods serve keeps everything, and so does all else in its placement: its selector, the labels of its
+   pods, a Service's selector and the files that its pods mount are one version. Its replicas, and its autoscalers, are
+   those of the new version, since the number that is said is the number that runs.
+
+Metadata is taken from the new version in both, for what engines read there can always change. Charts that an engine
+installs itself are not seen here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from reconciler.core.engines.autoscaled_replicas import autoscaler
+from reconciler.core.engines.object_changes import object_name
+from reconciler.core.safety.commands import STEP_LABEL
+from reconciler.core.schema.yaml import emit, parse
+from reconciler.core.validation.immutable_fields import immutable_changes
+from reconciler.core.workloads.api_kinds import group_kind
+from reconciler.core.workloads.builtin_kinds import Kinds, kind_of
+from reconciler.core.workloads.paths import at, items, put, within
+from reconciler.errors import InvalidInput
+from reconciler.model.kubernetes.object_schema import ObjectSchemas
+from reconciler.model.kubernetes.workload_kind import Path
+from reconciler.model.workload import Json
+from reconciler.text.wording import count, join_names, sanitize
+
+_ObjectKey = tuple[str, str]
+"""``group/Kind``, and ``namespace/name``."""
+
+_MOST_NAMED = 5
+"""Objects that a sentence names."""
+
+_KUSTOMIZATION = "kustomize.config.k8s.io/Kustomization"
+_CHART_GROUPS = ("helm.toolkit.fluxcd.io/", "source.toolkit.fluxcd.io/")
+"""Charts that Flux installs: their values hold replicas of their own."""
+
+_STEP: Path = ("metadata", "labels", STEP_LABEL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldFiles:
+    """The files of a placement after what cannot change has been put back."""
+
+    files: Mapping[str, bytes]
+    """Contents by path below the cluster's directory, without the record and the marker."""
+    kept: str = ""
+    """The objects that stay as they were created, with the fields that differ; empty for none."""
+    whole: bool = False
+    """Whether the placement as a whole stays as it was, so that its marker has to as well."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _FileObject:
+    path: str
+    manifest: Json
+
+
+def _describe(changes: Mapping[_ObjectKey, Sequence[Path]]) -> str:
+    """Name the immutable fields in which objects differ, of a handful of objects."""
+    texts = [
+        f"{join_names('.'.join(path) for path in paths)} of {kind.rpartition('/')[2]} {name}"
+        for (kind, name), paths in changes.items()
+    ]
+    more = len(texts) - _MOST_NAMED
+    return sanitize("; ".join([*texts[:_MOST_NAMED], *([f"{count(more, 'more object')}"] if more > 0 else [])]), 500)
+
+
+def hold_immutable(
+    standing: Mapping[str, bytes], files: Mapping[str, bytes], kinds: Kinds, schemas: ObjectSchemas, *, charts: bool
+) -> HeldFiles:
+    """Put back what cannot change in the new `files` of a placement; `standing` are those of the version before.
+
+    With `charts`, whose pods may be unknown, what runs once is no workload. Only files that differ are read. Raises
+    InvalidInput where the replicas themselves are what cannot change.
+    """
+    if not standing:
+        return HeldFiles(files=files)
+    old = _objects(standing, {path for path, data in standing.items() if files.get(path) != data})
+    new = _objects(files, {path for path, data in files.items() if standing.get(path) != data})
+    changes: dict[_ObjectKey, tuple[Path, ...]] = {}
+    for key, entry in new.items():
+        fields = immutable_changes(old[key].manifest, entry.manifest, schemas) if key in old else ()
+        if fields:  # of which replicas are no part, wherever they stand
+            resized = _with_replicas(old[key].manifest, entry.manifest, kinds)
+            fields = tuple(set(fields) & set(immutable_changes(resized, entry.manifest, schemas)))
+        if fields:
+            changes[key] = tuple(sorted(fields))
+    if not changes:
+        return HeldFiles(files=files)
+    workloads = _workloads(files, kinds, charts=charts) & changes.keys()
+    for key in workloads:
+        _refuse_count(key, old[key].manifest, new[key].manifest, kinds)
+    named = _describe(changes)
+    if workloads:
+        kept = f"all but its replicas stays as it was placed, since nobody can change {named}"
+        return HeldFiles(files=_hold_all(standing, old, new, changes, kinds), kept=kept, whole=True)
+    held = dict(files)
+    for key, fields in changes.items():
+        held[new[key].path] = emit(_held(old[key].manifest, new[key].manifest, fields)).encode()
+    return HeldFiles(files=held, kept=f"what nobody can change stays as it was placed: {named}")
+
+
+def _objects(files: Mapping[str, bytes], paths: Iterable[str]) -> dict[_ObjectKey, _FileObject]:
+    """Read the objects of some files, in the order of their paths; a file that holds none is left out.
+
+    A person may have put anything into the files of the output branch: what cannot be read is not compared.
+    """
+    objects: dict[_ObjectKey, _FileObject] = {}
+    for path in sorted(paths):
+        try:
+            documents = parse(files[path], path)
+        except InvalidInput:
+            continue
+        for document in documents:
+            manifest = document.value
+            metadata = manifest.get("metadata") if isinstance(manifest, dict) else None
+            if isinstance(metadata, dict) and metadata.get("name") and group_kind(manifest) != _KUSTOMIZATION:
+                objects[group_kind(manifest), object_name(manifest)] = _FileObject(path=path, manifest=manifest)
+    return objects
+
+
+def _workloads(files: Mapping[str, bytes], kinds: Kinds, *, charts: bool) -> frozenset[_ObjectKey]:
+    """Return the workloads of a placement: the objects that make pods, without those that run once beside others.
+
+    The Job of a command is none.
+    """
+    every = {
+        key: kind
+        for key, entry in _objects(files, files).items()
+        if (kind := kind_of(entry.manifest, kinds)) and not at(entry.manifest, _STEP)
+    }
+    lasting = frozenset(key for key, kind in every.items() if not kind.once and kind.templates)
+    return lasting or (frozenset() if charts else frozenset(every))
+
+
+def _refuse_count(key: _ObjectKey, before: Json, after: Json, kinds: Kinds) -> None:
+    """Refuse another number of replicas where it is the completions of a Job too. Raises InvalidInput."""
+    kind = kind_of(after, kinds)
+    if kind is None or not kind.completions or not kind.replicas:
+        return
+    old, new = ([at(job, path) for path in (kind.replicas[0], kind.completions)] for job in (before, after))
+    if old[0] == old[1] and new[0] == new[1] and old != new and kind.completions != kind.replicas[0]:
+        raise InvalidInput(
+            f"{key[0].rpartition('/')[2]} {key[1]} stands with {old[1]} completions, which nobody can change"
+            " (let it run to its end, or give it completionMode: Indexed)"
+        )
+
+
+def _held(before: Json, after: Json, fields: Iterable[Path] = ()) -> Json:
+    """Return an object as it stands, with the metadata of its new version but for immutable `fields` in there."""
+    held: dict[str, Json] = {name: after[name] if name == "metadata" else value for name, value in before.items()}
+    for path in fields:
+        if path[:2] == ("metadata", "labels"):
+            labels = {name: value for name, value in (held["metadata"].get("labels") or {}).items() if name != path[2]}
+            own = at(before, path)
+            held["metadata"] = {**held["metadata"], "labels": labels if own is None else {**labels, path[2]: own}}
+    return held
+
+
+def _hold_all(
+    standing: Mapping[str, bytes],
+    old: Mapping[_ObjectKey, _FileObject],
+    new: Mapping[_ObjectKey, _FileObject],
+    changes: Mapping[_ObjectKey, Sequence[Path]],
+    kinds: Kinds,
+) -> dict[str, bytes]:
+    """Return the standing files, with the replicas and the metadata of the new version, its autoscalers and charts."""
+    held = dict(standing)
+    for key, entry in old.items():
+        if key in new:
+            after = new[key].manifest
+            kept = after
+            if not autoscaler(after) and not key[0].startswith(_CHART_GROUPS):
+                kept = _with_replicas(_held(entry.manifest, after, changes.get(key, ())), after, kinds)
+            held[entry.path] = emit(kept).encode()
+    return held
+
+
+def _with_replicas(held: Json, after: Json, kinds: Kinds) -> Json:
+    """Give an object the replicas of its new version, in each field that counts them."""
+    kind = kind_of(after, kinds)
+    for replicas_path in kind.replicas if kind is not None else ():
+        for item in items(after, replicas_path):
+            path = within(replicas_path, item, replicas_path)
+            number = at(after, path)
+            if number is not None and isinstance(at(held, path[:-1]), Mapping):
+                held = put(held, path, number)
+    return held

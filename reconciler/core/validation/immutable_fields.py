@@ -1,0 +1,235 @@
+"""Fields that an API server lets nobody change once their object exists.
+
+`FIELDS` is what Kubernetes and controllers of GPU platforms validate in code, a row for each rule with its source. A
+CustomResourceDefinition of the fleet repository adds the fields whose validation rule is ``self == oldSelf``
+(https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#transition-rules).
+
+Values are compared as they are written. A default that one version of an object states and the other leaves out counts
+as a change, which keeps the object as it is for no need, and harms nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from reconciler.core.workloads.api_kinds import group_kind
+from reconciler.core.workloads.paths import at
+from reconciler.model.kubernetes.object_schema import NO_SCHEMAS, ObjectSchemas, Schema
+from reconciler.model.kubernetes.workload_kind import Path
+from reconciler.model.workload import Json
+
+_SERVER = "https://github.com/kubernetes/kubernetes/blob/master/pkg/apis"
+_KUEUE = "https://github.com/kubernetes-sigs/kueue/blob/main/pkg/controller/jobframework/validation.go"
+
+_ANY = "*"
+"""In place of a kind: every kind."""
+
+When = Literal["always", "marked", "set", "first"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImmutableField:
+    """A field that stays as it was created."""
+
+    kind: str
+    """The ``group/Kind``; ``*`` for every kind."""
+    path: Path
+    source: str
+    """The validation that refuses the change."""
+    but: frozenset[str] = frozenset()
+    """Fields below it that may change."""
+    when: When = "always"
+    """Whether it counts ``always``; where the object is ``marked`` with ``immutable: true``; where the new version has
+    it ``set``, since the server fills it in and keeps it; or for the ``first`` item of lists that both have."""
+
+
+def _rows(kinds: str, paths: str, source: str, *, but: str = "", when: When = "always") -> Iterator[ImmutableField]:
+    """Make a row of each kind and each dotted path."""
+    for kind in kinds.split():
+        for field_path in paths.split():
+            path = tuple(field_path.split("."))
+            yield ImmutableField(kind=kind, path=path, source=source, but=frozenset(but.split()), when=when)
+
+
+FIELDS: tuple[ImmutableField, ...] = (
+    *_rows(
+        "apps/DaemonSet apps/Deployment apps/ReplicaSet", "spec.selector", f"{_SERVER}/apps/validation/validation.go"
+    ),
+    *_rows(
+        "apps/StatefulSet",
+        "spec",
+        f"{_SERVER}/apps/validation/validation.go",
+        but="minReadySeconds ordinals persistentVolumeClaimRetentionPolicy replicas revisionHistoryLimit template"
+        " updateStrategy",
+    ),
+    *_rows(
+        "batch/Job",
+        "spec.backoffLimitPerIndex spec.completionMode spec.completions spec.managedBy spec.podFailurePolicy"
+        " spec.selector spec.successPolicy spec.template",
+        f"{_SERVER}/batch/validation/validation.go",
+    ),
+    *_rows("/ConfigMap", "binaryData data immutable", f"{_SERVER}/core/validation/validation.go", when="marked"),
+    *_rows("/Secret", "data immutable stringData", f"{_SERVER}/core/validation/validation.go", when="marked"),
+    *_rows("/Secret", "type", f"{_SERVER}/core/validation/validation.go"),
+    *_rows(
+        "/PersistentVolumeClaim",
+        "spec",
+        f"{_SERVER}/core/validation/validation.go",
+        but="resources volumeAttributesClassName",
+    ),
+    *_rows(
+        "/Pod",
+        "spec",
+        f"{_SERVER}/core/validation/validation.go",
+        but="activeDeadlineSeconds containers initContainers schedulingGates terminationGracePeriodSeconds tolerations",
+    ),
+    *_rows("/Service", "spec.clusterIP", f"{_SERVER}/core/validation/validation.go", when="set"),
+    *_rows("/Service", "spec.ipFamilies", f"{_SERVER}/core/validation/validation.go", when="first"),
+    *_rows(
+        "/PersistentVolume",
+        "spec",
+        f"{_SERVER}/core/validation/validation.go",
+        but="accessModes capacity claimRef mountOptions nodeAffinity persistentVolumeReclaimPolicy storageClassName"
+        " volumeAttributesClassName",
+    ),
+    *_rows("/ResourceQuota", "spec.scopes", f"{_SERVER}/core/validation/validation.go"),
+    *_rows(
+        "rbac.authorization.k8s.io/ClusterRoleBinding rbac.authorization.k8s.io/RoleBinding",
+        "roleRef",
+        f"{_SERVER}/rbac/validation/validation.go",
+    ),
+    *_rows("node.k8s.io/RuntimeClass", "handler", f"{_SERVER}/node/validation/validation.go"),
+    *_rows("networking.k8s.io/IngressClass", "spec.controller", f"{_SERVER}/networking/validation/validation.go"),
+    *_rows(
+        "scheduling.k8s.io/PriorityClass", "preemptionPolicy value", f"{_SERVER}/scheduling/validation/validation.go"
+    ),
+    *_rows(
+        "storage.k8s.io/StorageClass",
+        "parameters provisioner reclaimPolicy volumeBindingMode",
+        f"{_SERVER}/storage/validation/validation.go",
+    ),
+    *_rows(
+        "storage.k8s.io/VolumeAttributesClass",
+        "driverName parameters",
+        f"{_SERVER}/storage/validation/validation.go",
+    ),
+    *_rows(
+        "resource.k8s.io/ResourceClaim resource.k8s.io/ResourceClaimTemplate",
+        "spec",
+        f"{_SERVER}/resource/validation/validation.go",
+    ),
+    *_rows(
+        "jobset.x-k8s.io/JobSet",
+        "spec.replicatedJobs",
+        "https://github.com/kubernetes-sigs/jobset/blob/main/pkg/webhooks/jobset_webhook.go",
+    ),
+    ImmutableField(kind=_ANY, path=("metadata", "labels", "kueue.x-k8s.io/queue-name"), source=_KUEUE),
+)  # fmt: skip # a table, filled row by row
+"""The rules of Kubernetes, and of controllers whose webhooks judge updates of objects that templates hold.
+
+A Service keeps its address unless it is, or becomes, an ExternalName. A Job that is suspended may change where its pods
+are scheduled; since a queue resumes a Job without a word in git, its template counts as immutable here throughout.
+"""
+
+_SERVICE_TYPE: Path = ("spec", "type")
+_COMPLETIONS: Path = ("spec", "completions")
+_POD_IMAGES = ("containers", "initContainers")
+
+
+def rules_of(manifest: Mapping[str, Json]) -> Iterator[ImmutableField]:
+    """Yield the rules of Kubernetes and of controllers that hold for an object."""
+    kind, marked = group_kind(manifest), manifest.get("immutable") is True
+    for field in FIELDS:
+        if field.kind in (kind, _ANY) and (marked or field.when != "marked"):
+            yield field
+
+
+def immutable_changes(
+    before: Mapping[str, Json], after: Mapping[str, Json], schemas: ObjectSchemas = NO_SCHEMAS
+) -> tuple[Path, ...]:
+    """List the immutable fields that differ between two versions of one object, in the order of the rules."""
+    changes = [field.path for field in rules_of(before) if _differs(field, before, after)]
+    if group_kind(before) == "/Pod" and _pod_changes_beyond_images(before, after):
+        changes.append(("spec", "containers"))
+    kind = schemas.custom.get(group_kind(before))
+    schema = kind.versions.get(str(after.get("apiVersion", "")).rpartition("/")[2]) if kind is not None else None
+    if schema is not None:
+        changes.extend(_transitions(schema, before, after, ()))
+    return tuple(dict.fromkeys(changes))
+
+
+def is_immutable(manifest: Mapping[str, Json], path: Path, schemas: ObjectSchemas = NO_SCHEMAS) -> bool:
+    """Return whether the value at a path of an object, an index standing for an item, is part of an immutable field."""
+    for field in rules_of(manifest):
+        size = len(field.path)
+        if path[:size] == field.path and path[size : size + 1] not in {(part,) for part in field.but}:
+            return True
+    kind = schemas.custom.get(group_kind(manifest))
+    schema = kind.versions.get(str(manifest.get("apiVersion", "")).rpartition("/")[2]) if kind is not None else None
+    for part in path:
+        if schema is None or schema.is_immutable:
+            break
+        schema = schema.values if schema.type == "array" else schema.fields.get(part, schema.values)
+    return schema is not None and schema.is_immutable
+
+
+def _differs(field: ImmutableField, before: Mapping[str, Json], after: Mapping[str, Json]) -> bool:
+    old, new = at(before, field.path), at(after, field.path)
+    if field.when in ("set", "first") and "ExternalName" in (at(before, _SERVICE_TYPE), at(after, _SERVICE_TYPE)):
+        return False
+    if field.when == "set":
+        return bool(new and old != new)
+    if field.when == "first":
+        return bool(old and new and old[:1] != new[:1])
+    if field.path == _COMPLETIONS and _is_elastic(before) and _is_elastic(after):
+        return False
+    return bool(_without(old, field.but) != _without(new, field.but))
+
+
+def _without(value: Json, names: frozenset[str]) -> Json:
+    """Leave fields out, and those without a value; of a value with nothing else, None remains."""
+    if isinstance(value, Mapping):
+        return {name: part for name, part in value.items() if part is not None and name not in names} or None
+    return value
+
+
+def _is_elastic(job: Mapping[str, Json]) -> bool:
+    """Return whether a Job's completions may change: those of an indexed Job that follow its parallelism.
+
+    https://kubernetes.io/docs/concepts/workloads/controllers/job/#elastic-indexed-jobs
+    """
+    spec = job.get("spec")
+    if not isinstance(spec, Mapping) or spec.get("completionMode") != "Indexed":
+        return False
+    return spec.get("completions") is not None and spec.get("completions") == spec.get("parallelism")
+
+
+def _pod_changes_beyond_images(before: Mapping[str, Json], after: Mapping[str, Json]) -> bool:
+    return any(
+        _without_images(at(before, ("spec", name))) != _without_images(at(after, ("spec", name)))
+        for name in _POD_IMAGES
+    )
+
+
+def _without_images(containers: Json) -> Json:
+    if not isinstance(containers, list):
+        return containers
+    return [_without(container, frozenset({"image"})) for container in containers]
+
+
+def _transitions(schema: Schema, before: Json, after: Json, path: Path) -> Iterator[Path]:
+    """Yield the fields that both versions have and whose rule forbids a change; items of lists have no old version.
+
+    API servers compare a field with its old value only where it had one.
+    """
+    if before is None or after is None or before == after:
+        return
+    if schema.is_immutable:
+        yield path
+    elif isinstance(before, Mapping) and isinstance(after, Mapping):
+        for name in sorted(before.keys() & after.keys()):
+            below = schema.fields.get(name, schema.values)
+            if below is not None:
+                yield from _transitions(below, before[name], after[name], (*path, name))

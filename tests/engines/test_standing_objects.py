@@ -1,0 +1,199 @@
+"""What stands keeps what nobody can change, whatever the template says now; all else is written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from reconciler.core.engines.standing_objects import HeldFiles, hold_immutable
+from reconciler.core.schema.yaml import emit
+from reconciler.errors import InvalidInput
+from reconciler.model.kubernetes.object_schema import NO_SCHEMAS
+
+
+def deployment(replicas: int = 2, **selector: str) -> dict[str, Any]:
+    labels = {"app": "vllm", **selector}
+    pod = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "server", "image": "vllm:1"}]}}
+    spec = {"replicas": replicas, "selector": {"matchLabels": labels}, "template": pod}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata("vllm"), "spec": spec}
+
+
+def job(image: str = "prep:1", **spec: Any) -> dict[str, Any]:
+    pod = {"spec": {"restartPolicy": "Never", "containers": [{"name": "prep", "image": image}]}}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata("prep"), "spec": {"template": pod, **spec}}
+
+
+def service(selector: str) -> dict[str, Any]:
+    spec = {"selector": {"app": selector}, "ports": [{"port": 80}]}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": metadata("vllm"), "spec": spec}
+
+
+def scaler(most: int) -> dict[str, Any]:
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "vllm"}
+    spec = {"scaleTargetRef": target, "maxReplicas": most}
+    return {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": metadata("vllm"),
+        "spec": spec,
+    }
+
+
+def metadata(name: str) -> dict[str, Any]:
+    return {"name": name, "namespace": "demo"}
+
+
+def written(*objects: dict[str, Any], step: int = 1) -> dict[str, bytes]:
+    return {
+        f"vllm-1/manifests/{step}-{each['kind'].lower()}-{each['metadata']['name']}.yaml": emit(each).encode()
+        for each in objects
+    }
+
+
+def held(old: dict[str, bytes], new: dict[str, bytes], *, charts: bool = False) -> HeldFiles:
+    return hold_immutable(old, new, {}, NO_SCHEMAS, charts=charts)
+
+
+def objects(files: HeldFiles) -> dict[str, Any]:
+    return {(value := yaml.safe_load(data))["kind"]: value for data in files.files.values()}
+
+
+def test_new_placement_is_written_as_it_is() -> None:
+    files = written(deployment(), job())
+    assert held({}, files) == HeldFiles(files=files)
+
+
+def test_change_that_an_api_server_takes_is_written_as_it_is() -> None:
+    other = deployment(4)
+    other["spec"]["template"]["spec"]["containers"][0]["image"] = "vllm:2"
+    files = written(other)
+    assert held(written(deployment()), files) == HeldFiles(files=files)
+
+
+def test_companion_stays_while_the_rest_of_its_placement_changes() -> None:
+    outcome = held(written(deployment(2), job("prep:1")), written(deployment(4), job("prep:2")))
+    assert objects(outcome)["Job"] == job("prep:1")
+    assert objects(outcome)["Deployment"] == deployment(4)
+    assert outcome.kept == "what nobody can change stays as it was placed: spec.template of Job demo/prep"
+    assert not outcome.whole
+
+
+def test_companion_whose_step_was_renamed_is_the_same_object() -> None:
+    outcome = held(written(job("prep:1"), step=1), written(job("prep:2"), step=2))
+    assert [*outcome.files] == ["vllm-1/manifests/1-job-prep.yaml"], "the only workload of a placement holds it all"
+    outcome = held(
+        written(deployment()) | written(job("prep:1"), step=1), written(deployment()) | written(job("prep:2"), step=2)
+    )
+    assert objects(outcome)["Job"] == job("prep:1")
+    assert "vllm-1/manifests/2-job-prep.yaml" in outcome.files
+
+
+def test_selector_of_a_workload_keeps_its_service_and_takes_its_replicas() -> None:
+    old = written(deployment(2), service("vllm"), scaler(2))
+    new = written(deployment(5, tier="gpu"), service("other"), scaler(5), job())
+    outcome = held(old, new)
+    assert outcome.whole
+    assert objects(outcome) == {
+        "Deployment": deployment(5),
+        "Service": service("vllm"),
+        "HorizontalPodAutoscaler": scaler(5),
+    }
+    assert outcome.kept == (
+        "all but its replicas stays as it was placed, since nobody can change spec.selector of Deployment demo/vllm"
+    )
+
+
+def test_object_that_a_held_workload_mounts_stays_though_the_template_has_it_no_more() -> None:
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata("v1"), "data": {"a": "1"}}
+    outcome = held(written(deployment(), config), written(deployment(tier="gpu")))
+    assert objects(outcome)["ConfigMap"] == config
+
+
+def test_metadata_of_a_held_object_is_that_of_its_new_version() -> None:
+    new = job("prep:2")
+    new["metadata"] = {**metadata("prep"), "annotations": {"argocd.argoproj.io/sync-options": "Prune=false"}}
+    outcome = held(written(deployment(), job("prep:1")), written(deployment(), new))
+    assert objects(outcome)["Job"] == {**job("prep:1"), "metadata": new["metadata"]}
+
+
+def test_label_of_a_queue_stays_in_the_metadata_of_a_new_version() -> None:
+    queue = {"kueue.x-k8s.io/queue-name": "a"}
+    old, new = job(), job()
+    old["metadata"] = {**metadata("prep"), "labels": queue}
+    new["metadata"] = {**metadata("prep"), "labels": {"kueue.x-k8s.io/queue-name": "b", "team": "x"}}
+    outcome = held(written(deployment(), old), written(deployment(), new))
+    assert objects(outcome)["Job"]["metadata"]["labels"] == {"team": "x", **queue}
+
+
+def test_job_whose_completions_are_its_replicas_is_not_resized() -> None:
+    old, new = job(parallelism=2, completions=2), job(parallelism=4, completions=4)
+    with pytest.raises(InvalidInput, match="Job demo/prep stands with 2 completions, which nobody can change"):
+        held(written(old), written(new))
+    indexed = {"completionMode": "Indexed"}
+    files = written(job(parallelism=4, completions=4, **indexed))
+    assert held(written(job(parallelism=2, completions=2, **indexed)), files) == HeldFiles(files=files)
+
+
+def test_job_beside_a_workload_never_holds_up_the_workload() -> None:
+    old, new = job(parallelism=2, completions=2), job(parallelism=4, completions=4)
+    outcome = held(written(deployment(2), old), written(deployment(4), new))
+    assert objects(outcome) == {"Deployment": deployment(4), "Job": old}
+
+
+def test_job_beside_a_chart_never_holds_up_the_chart() -> None:
+    def release(replicas: int) -> dict[str, Any]:
+        spec = {"values": {"replicaCount": replicas}}
+        return {
+            "apiVersion": "helm.toolkit.fluxcd.io/v2",
+            "kind": "HelmRelease",
+            "metadata": metadata("vllm"),
+            "spec": spec,
+        }
+
+    outcome = held(written(release(2), job("prep:1")), written(release(4), job("prep:2")), charts=True)
+    assert objects(outcome) == {"HelmRelease": release(4), "Job": job("prep:1")}
+    outcome = held(written(deployment(), release(2)), written(deployment(tier="gpu"), release(4)), charts=True)
+    assert objects(outcome) == {"HelmRelease": release(4), "Deployment": deployment()}
+
+
+def test_job_of_a_command_is_no_workload() -> None:
+    def command(image: str) -> dict[str, Any]:
+        return {**job(image), "metadata": {**metadata("prep"), "labels": {"overspill.dev/step": "prep"}}}
+
+    outcome = held(written(command("a"), service("a")), written(command("b"), service("b")))
+    assert objects(outcome) == {"Job": command("a"), "Service": service("b")}
+
+
+def test_replicas_in_a_field_that_is_immutable_otherwise_are_written() -> None:
+    def jobs(replicas: int, name: str = "worker") -> dict[str, Any]:
+        spec = {"replicatedJobs": [{"name": name, "replicas": replicas, "template": {"spec": job()["spec"]}}]}
+        return {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": metadata("train"), "spec": spec}
+
+    files = written(jobs(4))
+    assert held(written(jobs(2)), files) == HeldFiles(files=files)
+    assert objects(held(written(jobs(2)), written(jobs(4, "other"))))["JobSet"] == jobs(4)
+
+
+def test_what_a_person_has_made_of_a_file_is_not_compared() -> None:
+    files = written(deployment(4))
+    assert held({"vllm-1/manifests/1-deployment-vllm.yaml": b"{: <<<<"}, files) == HeldFiles(files=files)
+
+
+def test_many_held_objects_are_told_by_a_few_names() -> None:
+    def configs(value: str) -> list[dict[str, Any]]:
+        return [
+            {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": metadata(f"c{n}"),
+                "immutable": True,
+                "data": {"a": value},
+            }
+            for n in range(9)
+        ]
+
+    outcome = held(written(*configs("1")), written(*configs("2")))
+    assert outcome.kept.endswith("data of ConfigMap demo/c4; 4 more objects")
+    assert len(outcome.files) == 9
