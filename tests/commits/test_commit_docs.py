@@ -19,8 +19,10 @@ from reconciler.core.signals.past_demand import write_levels
 from reconciler.model.ids import ClusterName, CommitId
 from reconciler.model.plan import Change, Move, Revert
 from reconciler.model.signal import DemandLevel
+from reconciler.model.workload import ManifestResource
 from tests.builders.changes import ALL, CLOSED, HISTORY, IN_SUBSET, NEW, PROPOSAL, UPDATE
 from tests.builders.placement_records import PLACEMENT, SOURCE, SPEC, VLLM, restraint
+from tests.engines.test_autoscaled_replicas import hpa
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "commits.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
@@ -70,9 +72,13 @@ def test_the_page_shows_nothing_that_is_not_written():
 
 
 def test_the_page_tells_every_annotation():
-    numbered = replace(IN_SUBSET.placement, first_ordinal=5, made_from=NEW)
+    numbered = replace(IN_SUBSET.placement, first_ordinal=5, made_from=NEW, kept="stays")
+    shared = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "demo"}}
+    beside = (("shared", shared), ("scaler", hpa()))
+    more = tuple(ManifestResource(name=name, manifest=value) for name, value in beside)
+    spec = replace(SPEC, manifests=(*SPEC.manifests, *more))
     written = re.findall(
-        r"^    overspill\.dev/([a-z-]+):", write_placement(numbered, SPEC, charts="").decode(), re.MULTILINE
+        r"^    overspill\.dev/([a-z-]+):", write_placement(numbered, spec, charts="").decode(), re.MULTILINE
     )
     assert sorted(annotations(1)) == sorted(written)
 

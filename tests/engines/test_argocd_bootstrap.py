@@ -201,6 +201,21 @@ def test_the_patch_adds_charts_as_sources_and_keeps_what_is_retained():
     assert opened == closed
 
 
+def test_the_patch_ignores_the_replicas_of_what_autoscalers_name_alone():
+    patch = written(desired())[1]["spec"]["templatePatch"]
+    wide, named = patch.index('"overspill.dev/autoscaled") "true"'), patch.index('"overspill.dev/scaled" }}')
+    assert wide < named, "a record of an older version has no list"
+    ignored = patch[named : patch.index("syncPolicy")]
+    for field in ("group", "kind", "namespace", "name", "jsonPointers"):
+        assert f"{field}: {{{{ .{field} | toJson }}}}" in ignored
+
+
+def test_the_patch_lets_placements_share_what_others_live_in():
+    patch = written(desired())[1]["spec"]["templatePatch"]
+    shared = patch.index('{{- else if index .metadata.annotations "overspill.dev/shared" }}')
+    assert shared < patch.index("FailOnSharedResource=true")
+
+
 def test_the_patch_takes_of_helms_flags_what_argo_cd_knows():
     patch = written(desired())[1]["spec"]["templatePatch"]
     assert "skipCrds: {{ .helmFlags.skipCRDs | toJson }}" in patch

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from reconciler.core.engines import autoscaled_replicas
-from reconciler.core.engines.deployment import autoscaled
+from reconciler.core.engines.deployment import autoscaled, scaled_objects
 from reconciler.core.workloads.paths import at
 from reconciler.model.kubernetes.workload_kind import WorkloadKind, path
 from reconciler.model.policy import EngineName
@@ -139,9 +139,34 @@ def test_objects_of_a_chart_that_is_rendered_here_are_scaled_as_well() -> None:
     assert "replicas" not in found["spec"]
 
 
-def test_argo_cd_is_told_that_it_may_not_put_a_charts_replicas_right() -> None:
-    assert autoscaled(spec(chart(), ("scaler", hpa())))
-    assert not autoscaled(spec(chart(), ("job", obj("keda.sh/v1alpha1", "ScaledJob"))))
+def test_argo_cd_is_told_whose_replicas_it_may_not_put_right() -> None:
+    scaler = hpa(name="gateway")
+    assert scaled_objects(spec(chart(), ("scaler", scaler)), "demo") == [
+        {
+            "group": "apps",
+            "kind": "Deployment",
+            "namespace": "ml",
+            "name": "gateway",
+            "jsonPointers": ["/spec/replicas"],
+        }
+    ]
+    assert not autoscaled(spec(chart(), ("scaler", scaler))), "all Deployments would be ignored"
+    assert scaled_objects(spec(chart(), ("job", obj("keda.sh/v1alpha1", "ScaledJob"))), "demo") == []
+
+
+def test_argo_cd_ignores_the_replicas_of_all_where_an_autoscaler_names_nothing() -> None:
+    scaler = obj("keda.sh/v1alpha1", "ScaledObject", spec={"scaleTargetRef": {"name": "{{ template.name }}"}})
+    assert autoscaled(spec(chart(), ("scaler", scaler)))
+
+
+def test_pointer_of_a_scaled_object_is_where_its_kind_has_its_replicas() -> None:
+    served = obj("serving.kserve.io/v1beta1", "InferenceService", spec={"predictor": {"minReplicas": 2}})
+    scaler = hpa("InferenceService", "serving.kserve.io/v1beta1", namespace="model")
+    (found,) = scaled_objects(
+        spec(("it", {**served, "metadata": {"name": "model", "namespace": "model"}}), ("s", scaler)), "x"
+    )
+    assert found["namespace"] == "model"
+    assert found["jsonPointers"][0].startswith("/spec/")
 
 
 def ray(kind: str = "RayCluster", root: str = "", *, scales: bool = True, **group: Json) -> Json:

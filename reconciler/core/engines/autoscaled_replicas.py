@@ -31,7 +31,8 @@ _AUTOSCALERS = frozenset({"HorizontalPodAutoscaler", "HTTPScaledObject", "Scaled
 _USUAL = ("apps/v1", "Deployment")
 """The version and kind that KEDA assumes for a target that gives a name alone."""
 
-_REPLICAS: Path = ("spec", "replicas")
+REPLICAS: Path = ("spec", "replicas")
+"""Where the replicas of most kinds that can be scaled stand."""
 
 _WORKERS = "workerGroupSpecs"
 
@@ -74,7 +75,7 @@ def owned_replica_paths(manifest: Mapping[str, Json], namespace: str, scaled: fr
     paths = scale_paths(manifest, kinds)
     if kind is not None and declared:
         paths = tuple(field_path for field_path in kind.replicas if EACH not in field_path)
-    return next(iter(paths), () if kind is not None else _REPLICAS)
+    return next(iter(paths), () if kind is not None else REPLICAS)
 
 
 def ray_worker_paths(manifest: Mapping[str, Json]) -> tuple[Path, ...]:
@@ -124,19 +125,20 @@ def ignore_rules(
         path = owned_replica_paths(manifest, namespace, scaled, kinds)
         groups = ray_worker_paths(manifest) if group_kind(manifest) == "ray.io/RayCluster" else ()
         if groups:
-            paths = [_pointer((*group, field)) for group in groups for field in ("replicas", "scaleStrategy")]
+            paths = [pointer((*group, field)) for group in groups for field in ("replicas", "scaleStrategy")]
             yield {"paths": paths, "target": {"kind": manifest["kind"], "name": manifest["metadata"]["name"]}}
         elif path:
             target = {"kind": manifest["kind"], "name": manifest["metadata"]["name"]}
-            yield {"paths": [_pointer(path)], "target": target}
-        elif every and (pointers := tuple(map(_pointer, scale_paths(manifest, kinds)))):
+            yield {"paths": [pointer(path)], "target": target}
+        elif every and (pointers := tuple(map(pointer, scale_paths(manifest, kinds)))):
             kinds_by_path.setdefault(pointers, set()).add(manifest["kind"])
     for pointers, names in sorted(kinds_by_path.items()):
         kind = "|".join(sorted(names))
         yield {"paths": [*pointers], "target": {"kind": f"({kind})" if len(names) > 1 else kind}}
 
 
-def _pointer(path: Path) -> str:
+def pointer(path: Path) -> str:
+    """Write a path as a JSON pointer."""
     return "/" + "/".join(part.replace("~", "~0").replace("/", "~1") for part in path)
 
 

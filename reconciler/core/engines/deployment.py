@@ -5,10 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from reconciler.core.engines.autoscaled_replicas import autoscaler
+from reconciler.core.engines.autoscaled_replicas import (
+    REPLICAS,
+    has_unnamed_target,
+    owned_replica_paths,
+    pointer,
+    targets,
+)
 from reconciler.core.safety import commands
+from reconciler.core.safety.lifetime import others_live_in
 from reconciler.core.spread.subset_pods import Injection
+from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.core.workloads.builtin_kinds import Kinds
+from reconciler.core.workloads.paths import at
 from reconciler.model.kubernetes.object_schema import NO_SCHEMAS, ObjectSchemas
 from reconciler.model.placement import Placement
 from reconciler.model.policy import Fleet, Workspace
@@ -43,8 +52,37 @@ def chart_steps(spec: DeploySpec) -> tuple[HelmConfig, ...]:
 
 
 def autoscaled(spec: DeploySpec) -> bool:
-    """Tell whether an autoscaler ships with a spec, so that the engine has to leave the replica count alone."""
-    return any(autoscaler(resource.manifest) for resource in spec.manifests)
+    """Return whether an autoscaler of a spec does not name what it scales, which then may be any of its objects."""
+    return has_unnamed_target(resource.manifest for resource in spec.manifests)
+
+
+def scaled_objects(spec: DeploySpec, namespace: str) -> list[Json]:
+    """List the objects that the autoscalers of a spec name, each with its field of replicas, as Argo CD's rules do.
+
+    `namespace` is that of objects which name none.
+    """
+    objects = [(resource.manifest, _namespace(resource.manifest) or namespace) for resource in spec.manifests]
+    scaled = targets(objects)
+    paths = {
+        (group_kind(manifest), around, at(manifest, ("metadata", "name"))): path
+        for manifest, around in objects
+        if (path := owned_replica_paths(manifest, around, scaled, {}))
+    }
+    return [
+        {
+            "group": kind.partition("/")[0],
+            "kind": kind.partition("/")[2],
+            "namespace": around,
+            "name": name,
+            "jsonPointers": [pointer(paths.get((kind, around, name), REPLICAS))],
+        }
+        for kind, around, name in sorted(scaled)
+    ]
+
+
+def shares_objects(spec: DeploySpec) -> bool:
+    """Return whether a manifest of a spec makes what others live in, which several placements may have made."""
+    return any(others_live_in(group_kind(resource.manifest)) for resource in spec.manifests)
 
 
 def target_namespace(spec: DeploySpec, workspace: Workspace) -> str:

@@ -97,6 +97,8 @@ class Engine(Protocol):
     """Whether the engine runs Helm's hooks, so that charts rendered for it keep them."""
     heeds: frozenset[str]
     """The fields of a chart that the engine acts on, of those that not every engine does."""
+    keeps: bool
+    """Whether what others live in (`safety.lifetime`) outlives a chart that the engine installs itself."""
 
     def charts_mode(self, spec: DeploySpec) -> Literal["engine", "rendered"]:
         """Tell whether the engine installs the charts of a spec itself."""

@@ -37,6 +37,7 @@ class ManifestsEngine:
     directory = ""
     hooks = False
     heeds = frozenset[str]()
+    keeps = True
     bootstrap: Bootstrap | None = None
     webhook: Webhook | None = None
     installation: Installation | None = None

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from reconciler.core.engines import autoscaled_replicas, service_export, subset_patches
 from reconciler.core.engines.deployment import Deployment
 from reconciler.core.safety import commands, rules
+from reconciler.core.safety.lifetime import others_live_in
 from reconciler.core.schema.yaml import emit
 from reconciler.core.workloads import pods
 from reconciler.core.workloads.api_kinds import cluster_scoped, group_kind, is_list
@@ -71,7 +72,9 @@ def items(deployment: Deployment, rendered: tuple[HelmConfig, ...]) -> list[Payl
     payload: list[PayloadObject] = []
     for number, step in enumerate(spec.steps):
         if step.type is StepType.MANIFEST:
-            payload.append(PayloadObject(step=number, name=step.name, manifest=manifests[step.name]))
+            manifest = manifests[step.name]
+            kept = others_live_in(group_kind(manifest))
+            payload.append(PayloadObject(step=number, name=step.name, manifest=manifest, kept=kept))
         elif step.type is StepType.COMMAND:
             payload.extend(_command(deployment, number, step.name, lines[step.name]))
         elif step.name in charts:
@@ -127,7 +130,12 @@ def _chart(deployment: Deployment, number: int, chart: HelmConfig) -> Iterator[P
         raise InvalidInput(problems=tuple(finding.problem(path="", line=0) for finding in errors))
     for ordinal, manifest in enumerate(manifests, 1):
         yield PayloadObject(
-            step=number, name=chart.name, ordinal=ordinal, manifest=manifest, namespace=chart.release_namespace
+            step=number,
+            name=chart.name,
+            ordinal=ordinal,
+            manifest=manifest,
+            kept=others_live_in(group_kind(manifest)),
+            namespace=chart.release_namespace,
         )
 
 

@@ -18,7 +18,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, Field, PlainValidator
 
 from reconciler.core.engines import RESERVED_PLACEMENT_NAMES
-from reconciler.core.engines.deployment import autoscaled
+from reconciler.core.engines.deployment import autoscaled, scaled_objects, shares_objects
 from reconciler.core.ledger.record_fields import (
     ANNOTATIONS,
     RECORD,
@@ -327,6 +327,7 @@ def digest(files: Mapping[str, bytes], placement: Placement, spec: DeploySpec) -
 
 
 def _document(placement: Placement, spec: DeploySpec, charts: str) -> Json:
+    scaled = scaled_objects(spec, placement.target_namespace)
     annotations = {
         "workspace": placement.workload.workspace,
         "workload": placement.workload.name,
@@ -339,6 +340,8 @@ def _document(placement: Placement, spec: DeploySpec, charts: str) -> Json:
         "engine": placement.engine.value,
         "charts": charts,
         "autoscaled": "true" if autoscaled(spec) else "false",
+        **({"scaled": json.dumps(scaled, sort_keys=True)} if scaled else {}),
+        **({"shared": "true"} if shares_objects(spec) else {}),
         "created-at": format_time(placement.created_at),
         "changed-at": format_time(placement.changed_at),
         "expires-at": format_time(placement.expires_at),

@@ -9,6 +9,9 @@ the template is retained as a whole:
 3. instructions to an engine that are not known to be harmless (`INSTRUCTIONS`), as annotations or labels;
 4. hooks without a delete policy: engines do not prune hooks.
 
+What others live in or go by is the exception (`others_live_in`): a Namespace, a class or a definition stays when the
+placement that has made it goes, for it would take along whatever else is in it.
+
 Sources: docs/background/upstream/argocd.md, "Pruning and sync options" and "Waves and hooks";
 docs/background/upstream/flux.md, "Pruning and deletion"; helm.sh/docs/topics/charts_hooks;
 kubernetes.io/docs/concepts/overview/working-with-objects/finalizers.
@@ -18,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
+from reconciler.core.workloads.api_kinds import cluster_scoped
 from reconciler.model.workload import Json
 from reconciler.text.findings import Finding, Loc, shortened
 
@@ -71,6 +75,17 @@ HOOKS: Mapping[str, frozenset[str]] = {
 
 _BLOCKING_HOOKS = frozenset({"predelete", "postdelete", "pre-delete", "post-delete", "skip"})
 """Hooks that keep an Application from going when they fail, and the one that keeps an object from being applied."""
+
+
+_OWN_EFFECT = frozenset({"apiregistration.k8s.io/APIService", "rbac.authorization.k8s.io/ClusterRoleBinding"})
+_OWN_EFFECT_GROUPS = frozenset({"admissionregistration.k8s.io"})
+"""Cluster-scoped kinds in which nothing lives, and which do harm once what they are for is gone: rights that stay, and
+webhooks and APIs that are called and do not answer."""
+
+
+def others_live_in(kind: str) -> bool:
+    """Return whether other objects live in, or go by, an object of a ``group/Kind``, so that no end may prune it."""
+    return cluster_scoped(kind) and kind not in _OWN_EFFECT and kind.partition("/")[0] not in _OWN_EFFECT_GROUPS
 
 
 def check_lifetime(manifest: Mapping[str, Json], loc: Loc, *, of_chart: bool = False) -> Iterator[Finding]:

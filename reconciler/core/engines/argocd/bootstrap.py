@@ -108,6 +108,15 @@ spec:
     - {group: apps, kind: StatefulSet, jsonPointers: [/spec/replicas]}
     - {group: argoproj.io, kind: Rollout, jsonPointers: [/spec/replicas]}
     - {group: grove.io, kind: PodCliqueSet, jsonPointers: [/spec/replicas]}
+  {{- else if index .metadata.annotations "overspill.dev/scaled" }}
+  ignoreDifferences:
+    {{- range (index .metadata.annotations "overspill.dev/scaled" | fromJson) }}
+    - group: {{ .group | toJson }}
+      kind: {{ .kind | toJson }}
+      namespace: {{ .namespace | toJson }}
+      name: {{ .name | toJson }}
+      jsonPointers: {{ .jsonPointers | toJson }}
+    {{- end }}
   {{- end }}
   syncPolicy:
     syncOptions:
@@ -117,6 +126,7 @@ spec:
       {{- if eq .spec.deletionPolicy "Retain" }}
       - Prune=false
       - Delete=false
+      {{- else if index .metadata.annotations "overspill.dev/shared" }}
       {{- else if and (eq (index .metadata.annotations "overspill.dev/charts") "engine") (not .spec.cmdExec) }}
       - FailOnSharedResource=true
       {{- end }}
@@ -124,9 +134,10 @@ spec:
 """The part of the template that depends on the spec of a placement.
 
 To retain a chart takes Argo CD 3.4: before, Prune=false and Delete=false are no options of a whole Application, and all
-objects go that are not marked themselves, as manifests are. A namespace that a command or a rendered chart asked for
-outlives its placement and still bears the old Application's name: FailOnSharedResource would take that for a conflict,
-as it would with Retain.
+objects go that are not marked themselves, as manifests are. A namespace that a manifest, a command or a rendered
+chart asked for outlives its placement and still bears the old Application's name: FailOnSharedResource would take that
+for a conflict, as it would with Retain. The annotations ``scaled``, of what autoscalers name, and ``shared`` are absent
+from older records, in which ``autoscaled`` is ``"true"`` for any autoscaler.
 """
 
 

@@ -50,6 +50,7 @@ class ArgoCDEngine:
     directory = ""
     hooks = True
     heeds = frozenset({"wait"})
+    keeps = False
     bootstrap: Bootstrap | None = ArgoCDBootstrap()
     webhook: Webhook | None = Webhook(
         example="argocd=https://argocd.example.com/api/webhook",

@@ -12,12 +12,13 @@ from datetime import timedelta
 
 from reconciler.core.engines.flux.names import APPLIER, TOOLKIT, flux_duration
 from reconciler.core.engines.refusals import plain_name
+from reconciler.core.safety.lifetime import others_live_in
 from reconciler.core.safety.rules import exact_version
 from reconciler.core.schema.yaml import emit
 from reconciler.core.workloads.builtin_kinds import POD_TEMPLATES
 from reconciler.model.ids import PlacementName
 from reconciler.model.placement import PLACEMENT_LABEL
-from reconciler.model.policy import Flux
+from reconciler.model.policy import Flux, Workspace
 from reconciler.model.workload import HelmConfig, HelmFlags, Json
 
 _HELM_TIMEOUT = timedelta(minutes=5)
@@ -119,6 +120,24 @@ def _labels(placement: PlacementName) -> list[Json]:
             }),
         }
         for group, kinds in groups.items()
+    ]  # fmt: skip # as YAML would have it
+
+
+def keep_patches(workspace: Workspace) -> list[Json]:
+    """Have Helm keep what others live in, of the kinds that a workspace allows, when it uninstalls a chart.
+
+    https://helm.sh/docs/howto/charts_tips_and_tricks/#tell-helm-not-to-uninstall-a-resource
+    """
+    return [
+        {
+            "target": {"group": group, "kind": name},
+            "patch": emit({
+                "apiVersion": f"{group}/v1".removeprefix("/"),
+                "kind": name,
+                "metadata": {"name": "any", "annotations": {"helm.sh/resource-policy": "keep"}},
+            }),
+        }
+        for group, _, name in (kind.partition("/") for kind in sorted(workspace.allowed_kinds) if others_live_in(kind))
     ]  # fmt: skip # as YAML would have it
 
 

@@ -37,6 +37,7 @@ class FluxEngine:
     directory = "flux"
     hooks = True
     heeds = frozenset({"atomic", "cleanupOnFail", "wait", "timeout", "secretRef"})
+    keeps = True
     bootstrap: Bootstrap | None = FluxBootstrap()
     webhook: Webhook | None = Webhook(
         example="flux=https://flux.example.com/hook/DIGEST, with the path that `kubectl get receiver` shows",

@@ -70,7 +70,8 @@ def _stages(deployment: Deployment) -> list[list[payload.PayloadObject]]:
     injection = subset_patches.left_to_charts(deployment, payload.of_subset(items), ())
     patches = [] if injection is None else subset_patches.patches(injection, deployment.workspace, deployment.kinds)
     for number, chart in charts.items():
-        objects = flux_charts.objects(deployment.placement.name, chart, deployment.fleet.flux, patches)
+        changes = [*flux_charts.keep_patches(deployment.workspace), *patches]
+        objects = flux_charts.objects(deployment.placement.name, chart, deployment.fleet.flux, changes)
         steps[number] = [payload.PayloadObject(step=number, name=chart.name, manifest=manifest) for manifest in objects]
     stages: list[list[payload.PayloadObject]] = []
     open_ended = False
@@ -119,13 +120,15 @@ def _directory(number: int) -> str:
 def _annotations(item: payload.PayloadObject) -> dict[str, str]:
     """Guard an object's text from substitution, and keep what must outlive the placement.
 
-    Flux would fill in ``${...}`` wherever a Kustomization is given variables. A namespace that others made is left as
-    it is; of an object that is only marked, Flux owns no more than the fields written here.
+    Flux would fill in ``${...}`` wherever a Kustomization is given variables. A namespace of which nothing but the name
+    is written is left as it is where others made it; of any other shared object, Flux owns no more than the fields
+    written here.
     """
     annotations = {SUBSTITUTE: "disabled"}
     if item.kept:
         annotations[f"kustomize.{TOOLKIT}/prune"] = "disabled"
-        annotations[f"kustomize.{TOOLKIT}/ssa"] = "IfNotPresent" if item.is_namespace else "Merge"
+        named_alone = item.is_namespace and item.manifest["metadata"].keys() == {"name"}
+        annotations[f"kustomize.{TOOLKIT}/ssa"] = "IfNotPresent" if named_alone else "Merge"
     return annotations
 
 

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from reconciler.core.engines import engine
 from reconciler.core.engines.deployment import chart_steps
+from reconciler.core.safety.lifetime import others_live_in
 from reconciler.errors import Severity
 from reconciler.model.ids import ClusterName
 from reconciler.model.policy import Cluster, EngineName, Workspace
@@ -40,11 +41,28 @@ def warn_engine_ignores(
             message = f"{join_names(engines)} cannot take it on any cluster it may go to: {text}"
             yield Finding(loc=_SPEC, message=message, severity=Severity.WARNING)
         return
+    yield from _warn_pruned(spec, workspace, engines)
     heeded = frozenset[str]().union(*(engine(name).heeds for name in engines))
     used = {chart.name for chart in chart_steps(spec)}
     for index, chart in enumerate(spec.helm):
         if chart.name in used:
             yield from _warn_ignored_flags(chart, (*_SPEC, "helmConfig", index), heeded, engines)
+
+
+def _warn_pruned(spec: DeploySpec, workspace: Workspace, engines: Collection[EngineName]) -> Iterator[Finding]:
+    """Warn of charts from which an engine prunes what others live in, where the workspace allows such kinds."""
+    shared = sorted(kind.rpartition("/")[2] for kind in workspace.allowed_kinds if others_live_in(kind))
+    pruning = [engine(name) for name in engines if not engine(name).keeps]
+    for chosen in pruning if shared and chart_steps(spec) else ():
+        if chosen.charts_mode(spec) == "engine":
+            yield Finding(
+                loc=(*_SPEC, "helmConfig"),
+                message=f"{chosen.title} installs the chart itself: a {join_names(shared)} in it goes with the"
+                " placement, and with it all that others have there",
+                hint="make it by a manifest or a command of this template, which stays, or give it the annotation"
+                " helm.sh/resource-policy: keep in the chart",
+                severity=Severity.WARNING,
+            )
 
 
 def _warn_ignored_flags(
