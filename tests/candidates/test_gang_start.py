@@ -111,7 +111,9 @@ def test_a_gang_that_runs_at_home_with_its_minimum_is_not_lent_a_second_time(run
 def two(*nodes: int) -> list[tuple[str, str]]:
     """Let two gangs look for room in one pass, and say who goes, and what of it fits."""
     one = fleet(JOB, reads_replicas=False).templates[VLLM]
-    other = replace(one, name=OTHER.name, ref=WorkloadRef(namespace="demo", name="other"))
+    theirs = manifests(JOB | {"metadata": {**JOB["metadata"], "name": "other"}})
+    spec = replace(one.spec, manifests=theirs.manifests)
+    other = replace(one, name=OTHER.name, spec=spec, ref=WorkloadRef(namespace="demo", name="other"))
     wanted = replace(desired(ordering("worker-2"), workloads=(VLLM, OTHER)), templates={VLLM: one, OTHER: other})
     home = lacks(5, running=0)
     home = replace(home, workloads=home.workloads + lacks(5, running=0, workload=OTHER).workloads)

@@ -11,8 +11,26 @@ from reconciler.model.policy import EngineName, Workspace
 from reconciler.model.request import Request
 from reconciler.model.workload import DeploySpec, HelmConfig, Step, StepType
 from tests.builders.inputs import cluster, desired, free, ordering, placement, plan, short, template
+from tests.builders.passes import SOURCE_FILES, Passes, seconds
 from tests.builders.plans import begun
 from tests.builders.requests import deployment, gpus, holds, manifests, placed, record, request, wants
+from tests.fakes.memory_repository import MemoryRepository
+
+COMMON = """\
+    - name: common
+      manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: common, namespace: demo}, data: {a: b}}
+  steps: [{name: common, type: manifest}, {name: server, type: manifest}]
+"""
+
+
+def sharing() -> Passes:
+    """Two templates whose bursts need a ConfigMap of one name."""
+    template_file = SOURCE_FILES["template.yaml"].replace("  steps: [{name: server, type: manifest}]\n", COMMON)
+    other = template_file.replace("name: vllm,", "name: other,")
+    passes = Passes(MemoryRepository({**SOURCE_FILES, "template.yaml": template_file, "other.yaml": other}))
+    passes.names = ("other", "vllm")
+    return passes
+
 
 CHART = HelmConfig(
     name="cuda",
@@ -86,6 +104,33 @@ def test_what_a_template_counts_on_the_primary_is_not_for_requests():
     elsewhere = replace(asked, name=TemplateName("other"), clusters=(ClusterName("worker-2"),))
     wanted = replace(wants(elsewhere), templates=bursting.templates)
     assert placements(plan(free("worker-2", 8), wanted=wanted)) == [("other", "worker-2")]
+
+
+def test_of_two_bursts_that_make_one_object_the_second_takes_another_cluster():
+    passes = sharing()
+    passes.missing, passes.steady_since = 2, passes.moment - seconds(61)
+    passes.run_once()
+    assert [(each.workload.name, each.cluster) for each in passes.placements()] == [
+        ("other", "worker-2"),
+        ("vllm", "worker-3"),
+    ]
+
+
+def test_without_another_cluster_the_second_burst_waits_and_is_told_why():
+    passes = sharing()
+    passes.free = {"worker-2": 8}
+    passes.missing, passes.steady_since = 2, passes.moment - seconds(61)
+    outcome = passes.run_once()
+    (placed_one,) = passes.placements()
+    (waits,) = (each for each in outcome.plan.suppressed if each.workload != placed_one.workload)
+    (refusal,) = (each for each in waits.refusals if each.reason is Reason.TAKEN)
+    assert refusal.message == f"ConfigMap demo/common is there already, and belongs to {placed_one.workload}"
+
+
+def test_namespace_that_two_templates_make_is_shared():
+    shared = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "demo"}}
+    (workspace,) = wants().workspaces.values()
+    assert objects_made(manifests(shared), workspace) == ()
 
 
 def test_what_an_expression_names_is_not_known():

@@ -17,6 +17,7 @@ from reconciler.core.fleet.burst_replicas import copy_above_maximum, with_replic
 from reconciler.core.fleet.culprits import culprit
 from reconciler.core.fleet.file import Declared, ParsedFile, Value
 from reconciler.core.fleet.notifications import notifications_in_force
+from reconciler.core.fleet.object_owners import ObjectOwners
 from reconciler.core.fleet.objects import (
     Contest,
     DeclaredValue,
@@ -46,6 +47,7 @@ from reconciler.core.fleet.spread.files import spread_policies
 from reconciler.core.fleet.spread.shares import divide_templates
 from reconciler.core.fleet.template import TemplateDraft
 from reconciler.core.fleet.warnings.budgets import warn_unpriced
+from reconciler.core.fleet.warnings.objects import warn_immutable_replicas, warn_shared_objects
 from reconciler.core.fleet.warnings.prerequisites import burst_clusters, check_prerequisites
 from reconciler.core.fleet.workload_kinds import warn_dead_paths, warn_unknown_kind, with_api_group, workload_kinds
 from reconciler.core.observe.counted_object import WORKLOAD
@@ -227,6 +229,7 @@ def _assembly(
     desired = replace(desired, policies=spread_policies(work, desired, templates))
     desired = replace(desired, templates=_counted_templates(work, desired, templates))
     _warn_prerequisites(work, desired, templates)
+    _warn_objects(work, desired, templates)
     warn_dead_paths(work, desired.templates.values())
     desired = replace(desired, problems=tuple(sorted(work.problems)), incomplete=bool(work.rejected))
     return Assembly(
@@ -515,6 +518,22 @@ def _warn_prerequisites(
         clusters = burst_clusters(desired.policies.get(workload), workspace, desired) if asked else ()
         needs = template.prerequisites
         for finding in check_prerequisites(template.spec, needs, workspace, clusters, desired.kinds, complete=complete):
+            work.report(placed, placed.value.spelling.of(finding))
+
+
+def _warn_objects(
+    work: FleetObjects,
+    desired: Desired,
+    templates: Mapping[WorkloadId, tuple[WorkloadTemplate, DeclaredValue[TemplateDraft]]],
+) -> None:
+    """Warn of objects that stay as they were placed, and of those that two templates make."""
+    owners = ObjectOwners(desired)
+    for workload, (template, placed) in templates.items():
+        findings = (
+            *warn_immutable_replicas(template.spec, desired.kinds, desired.schemas),
+            *warn_shared_objects(workload, owners, desired),
+        )
+        for finding in findings:
             work.report(placed, placed.value.spelling.of(finding))
 
 

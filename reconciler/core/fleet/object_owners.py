@@ -1,7 +1,8 @@
 """The objects that each workload creates on a cluster, as far as its spec tells.
 
-Only certain objects count: those of manifests, and Helm releases, whose kind, namespace and name hold no expression.
-The objects of a chart are unknown until it is rendered.
+Only certain objects count: those of manifests and commands, and Helm releases, whose kind, namespace and name hold no
+expression but of the cluster, by which two of them on one cluster can be compared. What others live in is no object of
+anybody: it outlives them (`safety.lifetime`). The objects of a chart are unknown until it is rendered.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from functools import cached_property, partial
 
 from reconciler.bulkhead import Seam, attempt
 from reconciler.core.engines.deployment import chart_steps, target_namespace
-from reconciler.core.expressions.dialect import has_expression
+from reconciler.core.expressions.dialect import has_expression, read_expression
+from reconciler.core.safety.commands import ObjectCommand, read_command
+from reconciler.core.safety.lifetime import others_live_in
 from reconciler.core.workloads.api_kinds import cluster_scoped, group_kind
 from reconciler.core.workloads.builtin_kinds import BUILT_IN
 from reconciler.errors import Bug
@@ -54,7 +57,7 @@ class ObjectOwners:
         if self._makers is not None:
             other._makers = self._makers.copy()
             for workload in changed:
-                for object_id in self._listed_objects(workload) if workload in self._desired.templates else ():
+                for object_id in self.known_objects_of(workload) if workload in self._desired.templates else ():
                     others = [owner for owner in other._makers.pop(object_id, ()) if owner != workload]
                     if others:
                         other._makers[object_id] = others
@@ -97,7 +100,7 @@ class ObjectOwners:
 
     def _list(self, workload: WorkloadId, makers: dict[ObjectId, list[WorkloadId]]) -> None:
         """Index a workload by its objects: templates in their order, then requests by name."""
-        for object_id in self._listed_objects(workload):
+        for object_id in self.known_objects_of(workload):
             listed = [*makers.get(object_id, ())]
             if workload.request:
                 insort(listed, workload, key=_sort_key)
@@ -105,7 +108,7 @@ class ObjectOwners:
                 listed.append(workload)
             makers[object_id] = listed
 
-    def _listed_objects(self, workload: WorkloadId) -> tuple[ObjectId, ...]:
+    def known_objects_of(self, workload: WorkloadId) -> tuple[ObjectId, ...]:
         """List the objects of a workload in the index; none where they are unknown, so that it conflicts with no other.
 
         What becomes of the workload itself is decided where its objects are asked for.
@@ -123,17 +126,24 @@ def objects_made(spec: DeploySpec, workspace: Workspace) -> tuple[ObjectId, ...]
     manifests = {resource.name: resource.manifest for resource in spec.manifests}
     around = target_namespace(spec, workspace)
     keys = [(_RELEASE, chart.release_namespace or around, chart.release_name) for chart in chart_steps(spec)]
+    lines = {command.name: command.cmd for command in spec.commands}
     for step in spec.steps:
         manifest = manifests.get(step.name) if step.type is StepType.MANIFEST else None
+        if step.type is StepType.COMMAND:
+            outcome = read_command(lines[step.name])
+            manifest = outcome.manifest if isinstance(outcome, ObjectCommand) and not outcome.kept else None
         metadata = manifest.get("metadata") if manifest is not None else None
-        if manifest is None or not isinstance(metadata, dict):
+        if manifest is None or not isinstance(metadata, dict) or others_live_in(group_kind(manifest)):
             continue
         kind = group_kind(manifest)
         namespace = "" if cluster_scoped(kind) else metadata.get("namespace") or around
         keys.append((kind, str(namespace), str(metadata.get("name", ""))))
-    return tuple(
-        dict.fromkeys(object_id for object_id in keys if object_id[2] and not any(map(has_expression, object_id)))
-    )
+    return tuple(dict.fromkeys(object_id for object_id in keys if object_id[2] and all(map(_is_certain, object_id))))
+
+
+def _is_certain(text: str) -> bool:
+    """Return whether a text means the same in every template on one cluster."""
+    return not has_expression(text) or set(read_expression(text).names) == {"cluster"}
 
 
 def describe_object(object_id: ObjectId) -> str:

@@ -12,7 +12,8 @@ from reconciler.model.plan import Reason, Refusal
 class ObjectConflicts:
     """Finds who makes an object on a cluster, as the working plan stands.
 
-    Two bursts have no conflict: objects that they share, their templates share on the primary as well.
+    Two bursts conflict as two requests do: no engine has one object of two placements. That their templates share it on
+    the primary changes nothing about that.
     """
 
     def __init__(self, inputs: PassInput, working_plan: WorkingPlan) -> None:
@@ -21,7 +22,7 @@ class ObjectConflicts:
         self._makers = inputs.reach.makers
         self._working_plan = working_plan
         self._owners: dict[ObjectId, tuple[int, tuple[WorkloadId, ...]]] = {}
-        self._holders: dict[tuple[ClusterName, ObjectId, bool], tuple[int, WorkloadId | None]] = {}
+        self._holders: dict[tuple[ClusterName, ObjectId], tuple[int, tuple[WorkloadId, ...]]] = {}
 
     def refusal(self, workload: WorkloadId, cluster: ClusterName) -> Refusal | None:
         """Refuse a cluster that has an object of a workload already, made by another one; None where it has none."""
@@ -45,9 +46,9 @@ class ObjectConflicts:
         )
 
     def may_refuse_burst(self, workload: WorkloadId) -> bool:
-        """Tell whether a request has made an object of a burst, on whatever cluster."""
-        return self._makers.has_requests and any(
-            name.request and bool(self._working_plan.group(name).clusters)
+        """Return whether an object of a burst is also made by another template, or by a request with placements."""
+        return any(
+            name != workload and (not name.request or bool(self._working_plan.group(name).clusters))
             for object_id in self._makers.objects_of(workload)
             for name in self._makers.of(object_id)
         )
@@ -66,17 +67,17 @@ class ObjectConflicts:
         workspace = self._workspaces[workload.workspace]
         if workload.request and cluster == workspace.primary and self._makers.counts(workspace.name, object_id):
             return f"what workspace {workspace.name} runs there itself"
-        holder = self._holder(cluster, object_id, any_burst=workload.request)
+        holder = next((name for name in self._on_cluster(cluster, object_id) if name != workload), None)
         if holder is None:
             return ""
         return str(holder) if holder.workspace == workload.workspace else "another workspace"
 
-    def _holder(self, cluster: ClusterName, object_id: ObjectId, *, any_burst: bool) -> WorkloadId | None:
-        """Find the workload whose placement on a cluster makes an object; cached until the plan changes."""
-        key, position = (cluster, object_id, any_burst), self._working_plan.position
+    def _on_cluster(self, cluster: ClusterName, object_id: ObjectId) -> tuple[WorkloadId, ...]:
+        """List the workloads whose placements on a cluster make an object; cached until the plan changes."""
+        key, position = (cluster, object_id), self._working_plan.position
         entry = self._holders.get(key)
         if entry is None or entry[0] != position:
-            owners = (name for name in self._makers.of(object_id) if any_burst or name.request)
-            holder = next((name for name in owners if cluster in self._working_plan.group(name).clusters), None)
-            entry = self._holders[key] = position, holder
+            owners = self._makers.of(object_id)
+            holders = tuple(name for name in owners if cluster in self._working_plan.group(name).clusters)
+            entry = self._holders[key] = position, holders
         return entry[1]

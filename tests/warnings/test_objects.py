@@ -1,0 +1,85 @@
+"""What cannot become what its template says is told when files are read."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.builders.fleet_files import FLEET, TEMPLATE, load, warnings
+
+STEP = "  steps:\n"
+
+
+def with_objects(*manifests: str, template: str = TEMPLATE, name: str = "vllm") -> str:
+    """Add objects to a template, each in a step of its own."""
+    head, steps = template.replace("name: vllm", f"name: {name}").split(STEP)
+    for number, manifest in enumerate(manifests):
+        head += f"  - name: part-{number}\n    manifest: {manifest}\n"
+        steps += f"  - name: part-{number}\n    type: manifest\n"
+    return head + STEP + steps
+
+
+def told(*manifests: str) -> list[str]:
+    return warnings(load({**FLEET, "templates/vllm.yaml": with_objects(*manifests)}))
+
+
+JOB = (
+    "{apiVersion: batch/v1, kind: Job, metadata: {name: prep, namespace: llm-demo}, spec: {template: {spec:"
+    " {restartPolicy: Never, containers: [{name: prep, image: busybox, args: ['--of', '%s']}]}}}}"
+)
+CONFIG = (
+    "{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: llm-demo}, immutable: %s,"
+    " data: {replicas: '{{ replicas | string }}'}}"
+)
+
+
+def test_replicas_in_the_pods_of_a_job_beside_the_workload_are_told() -> None:
+    (warning,) = told(JOB % "{{ replicas }}")
+    assert "nobody can change spec.template.spec.containers[0].args[1] of a Job once it is there" in warning
+    assert "keeps the replicas of its beginning" in warning
+
+
+def test_end_of_a_placement_in_an_immutable_field_is_told() -> None:
+    (warning,) = told(JOB % "{{ placement.expiresAt }}")
+    assert "keeps the end of the placement of its beginning" in warning
+
+
+def test_replicas_in_an_immutable_config_map_are_told_and_in_another_not() -> None:
+    (warning,) = told(CONFIG % ("a", "true"))
+    assert "nobody can change data.replicas of a ConfigMap" in warning
+    assert told(CONFIG % ("a", "false")) == []
+
+
+@pytest.mark.parametrize("text", ["{{ cluster.name }}", "{{ placement.name }}", "fixed"])
+def test_what_no_resize_changes_is_not_told(text: str) -> None:
+    assert told(JOB % text) == []
+
+
+def test_object_of_two_templates_is_told_of_the_later_one() -> None:
+    config = CONFIG % ("common", "false")
+    files = {
+        **FLEET,
+        "templates/a.yaml": with_objects(config, name="a"),
+        "templates/vllm.yaml": with_objects(config),
+    }
+    (warning,) = warnings(load(files))
+    assert warning.startswith("templates/vllm.yaml:")
+    assert "ConfigMap llm-demo/common is also made by template llm/a: the end of one would take it" in warning
+
+
+def test_object_that_is_named_after_its_template_is_nobody_elses() -> None:
+    config = CONFIG % ("'{{ template.name }}'", "false")
+    files = {**FLEET, "templates/a.yaml": with_objects(config, name="a"), "templates/vllm.yaml": with_objects(config)}
+    assert warnings(load(files)) == []
+    config = CONFIG % ("'{{ cluster.name }}'", "false")
+    files = {**FLEET, "templates/a.yaml": with_objects(config, name="a"), "templates/vllm.yaml": with_objects(config)}
+    assert len(warnings(load(files))) == 1, "on one cluster they have one name"
+
+
+def test_command_and_manifest_that_make_one_object_are_told() -> None:
+    command = TEMPLATE.replace("name: vllm", "name: a").replace(
+        STEP,
+        "  cmdExec:\n  - name: make\n    cmd: kubectl create configmap common -n llm-demo --from-literal=a=b\n" + STEP,
+    )
+    command += "  - name: make\n    type: command\n"
+    files = {**FLEET, "templates/a.yaml": command, "templates/vllm.yaml": with_objects(CONFIG % ("common", "false"))}
+    assert ["ConfigMap llm-demo/common" in each for each in warnings(load(files))] == [True]
