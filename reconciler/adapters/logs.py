@@ -23,9 +23,11 @@ log = structlog.get_logger("overspill")
 
 LogFormat = Literal["text", "json"]
 
-_URL_USER = re.compile(r"(\b[a-zA-Z][a-zA-Z0-9+.-]*://)[^/\s@'\"]+@")
+_URL_USER = re.compile(r"(\b[a-zA-Z][a-zA-Z0-9+.-]{0,20}://)[^/\s@'\"]+@")
 _BEARER = re.compile(r"\b(Bearer|Basic)\s+[A-Za-z0-9._~+/=-]{8,}")
-_TOKEN = re.compile(r"\b(ovs_)[A-Za-z0-9_-]{8,}|\b(eyJ)[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*")
+_TOKEN = re.compile(
+    r"\b(ovs_)[A-Za-z0-9_-]{8,}|(?<![A-Za-z0-9_-])(eyJ)[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*"
+)
 _SECRET_KEY = re.compile(r"password|passwd|secret|token|authorization|credential", re.IGNORECASE)
 _COLOURS = {"warning": "\033[33m", "error": "\033[31m", "critical": "\033[31m"}
 _IDS = frozenset({"pass", "request"})

@@ -67,7 +67,8 @@ def format_quantity(quantity: Quantity) -> str:
 
 _UNITS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
 _DURATION = re.compile(r"(?:\d{1,9}(?:\.\d{1,9})?[dhms])+")
-_PART = re.compile(r"(\d+(?:\.\d+)?)([dhms])")
+_PART = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)([dhms])")
+_MEANT = re.compile(r"\s*+(\d+)\s*+(d|h|m|s|days?|hours?|hrs?|min(?:ute)?s?|sec(?:ond)?s?|)\s*+", re.IGNORECASE)
 _MAX_LENGTH = 100
 MAX_DURATION = timedelta(days=3650)
 
@@ -90,7 +91,7 @@ def parse_duration(text: str) -> timedelta:
 
 def meant_duration(text: str) -> str:
     """Return the duration that ``4 hours`` or ``90`` means, as it is written; empty where none is to be seen."""
-    words = re.fullmatch(r"\s*(\d+)\s*(d|h|m|s|days?|hours?|hrs?|min(?:ute)?s?|sec(?:ond)?s?|)\s*", text, re.IGNORECASE)
+    words = _MEANT.fullmatch(text)
     return f"{words[1]}{words[2][0].lower() if words[2] else 's'}" if words else ""
 
 

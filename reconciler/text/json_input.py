@@ -29,6 +29,10 @@ class JsonTooLarge(UnreadableJson):
     """The text is beyond its bounds of bytes or values: a smaller part of it may be within them."""
 
 
+class JsonTooDeep(UnreadableJson):
+    """The text is nested deeper than its bound."""
+
+
 def parse_json(data: bytes, bounds: JsonBounds) -> Json:
     """Parse a JSON text within bounds; raises UnreadableJson.
 
@@ -43,11 +47,11 @@ def parse_json(data: bytes, bounds: JsonBounds) -> Json:
     try:
         value = _loads(data.decode("utf-8", errors="replace"))
     except RecursionError:
-        raise UnreadableJson(f"is nested over {bounds.depth}") from None
+        raise JsonTooDeep(f"is nested over {bounds.depth}") from None
     except ValueError as error:
         raise UnreadableJson(f"is no JSON: {error}") from error
     if _deeper_than(value, bounds.depth.most):
-        raise UnreadableJson(f"is nested over {bounds.depth}")
+        raise JsonTooDeep(f"is nested over {bounds.depth}")
     written = _WRITTEN_SURROGATE.search(data) is not None
     return _paired(value) if written and _SURROGATE.search(json.dumps(value, ensure_ascii=False)) else value
 

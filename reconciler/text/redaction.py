@@ -13,14 +13,17 @@ import re
 from collections import Counter
 from functools import lru_cache
 
-MIXED = "(?=[a-z0-9_.-]*[A-Z])"
-"""Distinguishes a token with dashes from a name: no name of Kubernetes has a capital letter."""
+MIXED = "(?=[a-z0-9_.-]{0,64}+[A-Z])"
+"""Distinguishes a token with dashes from a name: no name of Kubernetes has a capital letter.
+
+A token has one early; a look ahead without an end would read a text of many beginnings once for each.
+"""
 
 FORMS: tuple[tuple[str, str, str], ...] = (
     ("a private key", "-----BEGIN |AGE-", r"-----BEGIN [A-Z ]*PRIVATE KEY-----|\bAGE-SECRET-KEY-1[0-9A-Z]{20}"),
     ("an Overspill token", "ovs_", rf"\bovs_{MIXED}[A-Za-z0-9_-]{{43}}"),
     ("a GitHub token", "gh[pousr]_|github_", r"\bgh[pousr]_[A-Za-z0-9]{30}|\bgithub_pat_[A-Za-z0-9_]{30}"),
-    ("a GitLab token", "gl[a-z]+-", rf"\bgl(?:pat|ptt|dt|rt|cbt|soat)-{MIXED}[A-Za-z0-9_.-]{{18}}"),
+    ("a GitLab token", "gl(?:pat|ptt|dt|rt|cbt|soat)-", rf"\bgl(?:pat|ptt|dt|rt|cbt|soat)-{MIXED}[A-Za-z0-9_.-]{{18}}"),
     ("a Hugging Face token", "hf_", r"\bhf_[A-Za-z0-9]{25}"),
     (
         "an API key",
@@ -87,12 +90,12 @@ _NAMED = re.compile(
     r"(?i)((?:password|passwd|passphrase|\bpwd(?!=/)|token|secret|api[_-]?key|access[_-]?key|signature|\bsig|credential"
     rf"|\bauth){_QUOTE}(?:,[ \t]*{_QUOTE}value{_QUOTE}[ \t]*:|=|:(?=[ \t]*\\*[\"']))[ \t]*{_QUOTE})"
     rf"(?!{_REFERENCES}(?:[\s&\"'\\,;<>]|\Z))"
-    r"(?:[^\s&\"'\\,;<>]|\\(?![\"'])){4,}"
+    r"(?:[^\s&\"'\\,;<>]|\\(?![\"'])){4,}+"
 )
 """A value under a name of credentials: an assignment, a field in quotes at any depth, a container's variable."""
 _SPOKEN = re.compile(
     r"(?i)((?:\b(?:password|passwd|passphrase|pwd)|api[_-]?key)[ \t]*:[ \t]+"
-    r"|--[a-z-]*(?:password|token|secret|key)[ \t])"
+    r"|(?<!-)--[a-z-]{0,60}(?:password|token|secret|key)[ \t])"
     rf"(?!{_REFERENCES}(?:[\s\"',;<>]|\Z))"
     r"(?=\S*\d)[^\s\"',;<>]{6,}"
 )

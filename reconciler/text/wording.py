@@ -20,8 +20,8 @@ WIDTH = 100
 MAX_TEXT = 300
 """Most characters of a quoted text; the rest is in the logs of its author."""
 
-_TRAILER = re.compile(r"(?i)\boverspill-(?=[a-z0-9-]*\s*:)")
-_MODEL = re.compile(r"gpu[.-]?(product|model|name|type)|accelerator(?!.*count)")
+_TRAILER = re.compile(r"(?i)\boverspill-(?=[a-z0-9-]{0,64}+\s?:)")
+_MODEL = re.compile(r"gpu[.-]?(product|model|name|type)|accelerator(?!.{0,253}count)")
 _PARTITION = re.compile(r"[a-z]px_nps\d+")
 _END = (".", "!", "?", "…")
 

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from reconciler.errors import InvalidInput
 from reconciler.model.tree import Identity
 
-_IDENTITY = re.compile(r"\s*([^<>]*?)\s*<([^<>\s]+)>.*")
+_IDENTITY = re.compile(r"([^<>]*)<([^<>\s]+)>.*")
 _SCHEME = re.compile(r"[\w+.-]+://|(?:[^/\s]+@)?[^/:\s]+:")
 
 
@@ -39,7 +39,8 @@ def identity(directory: Path = Path()) -> Identity | None:
 def parse_identity(text: str) -> Identity | None:
     """Read ``Name <address>``; None for anything else."""
     match = _IDENTITY.fullmatch(text)
-    return Identity(name=match[1], email=match[2]) if match and match[1] else None
+    name = match[1].strip() if match else ""
+    return Identity(name=name, email=match[2]) if match and name else None
 
 
 class State(Enum):

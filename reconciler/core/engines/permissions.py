@@ -17,7 +17,7 @@ ENFORCED = "pod-security.kubernetes.io/enforce"
 """The label by which Kubernetes' own admission holds the pods of a namespace to a level."""
 
 _NAMESPACE = "/Namespace"
-_EXPRESSION = re.compile(r"\{\{.*?\}\}", re.DOTALL)
+_EXPRESSION = re.compile(r"\{\{(?:[^{}]|\{(?!\{)|\}(?!\}))*+\}\}")
 
 
 def target_namespaces(desired: Desired, engine: EngineName) -> list[tuple[str, str]]:

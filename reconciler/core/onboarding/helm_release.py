@@ -37,7 +37,9 @@ _DEEPEST = 60
 _GZIP = 31
 """The window of zlib that stands for gzip."""
 _COUNT_NAMES = frozenset({"replicaCount", "replicas"})
-_READ_IN_TEMPLATE = re.compile(r"^[ \t]*replicas:[ \t]*\{\{-?[ ]*(?:int[ ]+)?\(?[ ]*\.Values\.([\w.]+)", re.MULTILINE)
+_READ_IN_TEMPLATE = re.compile(
+    r"^[ \t]*replicas:[ \t]*\{\{-?[ ]*+(?:int[ ]++)?\(?[ ]*+\.Values\.([\w.]+)", re.MULTILINE
+)
 """A template's line with the replicas of its object and the value that sets them."""
 _CHART_LABEL = re.compile(r"(?P<name>.+?)-(?P<version>v?\d+\.\d+\.\d+.*)")
 _HEADING = "USER-SUPPLIED VALUES"

@@ -31,7 +31,7 @@ _RANCHER = ("+k3s", "+rke2")
 _THIS_MACHINE = frozenset({"127.0.0.1", "::1", "localhost", "0.0.0.0"})  # noqa: S104 - what k3d writes
 _ADDRESS = "https://git.example.com/acme/fleet.git"
 """The repository of the layout's examples."""
-_ROW = re.compile(r"\| `(?P<pattern>[^`]+)` \|.*\n")
+_ROW = re.compile(r"^\| `(?P<pattern>[^`\n]+)` \|.*\n", re.MULTILINE)
 """A row of the table of files in the layout's README."""
 
 

@@ -12,6 +12,7 @@ from reconciler.core.safety.json_texts import json_inside
 from reconciler.model.workload import Json
 from reconciler.text import redaction
 from reconciler.text.findings import Finding, Loc
+from reconciler.text.json_input import JsonTooDeep, JsonTooLarge
 
 _SHORTEST_KEY = 20
 """Characters of a token; names of fields are shorter as a rule."""
@@ -63,7 +64,7 @@ def _inside(text: str) -> str:
     """Return the kind of the first credential in a text that is JSON; an empty text without one."""
     try:
         return next(_kinds(json_inside(text)), "")
-    except RecursionError:
+    except (JsonTooLarge, JsonTooDeep):  # searched as one text beforehand
         return ""
 
 

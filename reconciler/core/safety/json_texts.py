@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import json
-
+from reconciler.model.bounds import FILE_DEPTH, FILE_SIZE, FILE_VALUES, JsonBounds
 from reconciler.model.workload import Json
+from reconciler.text.json_input import JsonTooDeep, JsonTooLarge, UnreadableJson, parse_json
 
-_LONGEST = 1 << 20
-"""Characters of a text that is read as JSON."""
+_BOUNDS = JsonBounds(size=FILE_SIZE, values=FILE_VALUES, depth=FILE_DEPTH)
+"""A text may hold what the file around it may hold."""
 
 
 def json_inside(text: str) -> Json:
     """Return the object or the list that a text is in JSON; None for any other text.
 
-    Raises RecursionError for JSON that is nested too deeply.
+    Raises JsonTooLarge and JsonTooDeep, whose messages are predicates.
     """
-    if text.lstrip()[:1] not in ("{", "[") or len(text) > _LONGEST:
+    if text.lstrip()[:1] not in ("{", "["):
         return None
     try:
-        return json.loads(text)
-    except ValueError:
+        return parse_json(text.encode("utf-8", errors="replace"), _BOUNDS)
+    except (JsonTooLarge, JsonTooDeep):
+        raise
+    except UnreadableJson:
         return None

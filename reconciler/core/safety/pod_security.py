@@ -19,6 +19,7 @@ from reconciler.core.workloads.pods import pod_template_sites
 from reconciler.model.policy import PodSecurity, Workspace
 from reconciler.model.workload import Json
 from reconciler.text.findings import Finding, Loc, shortened
+from reconciler.text.json_input import JsonTooDeep, JsonTooLarge
 
 _CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
 _HOST_NAMESPACES = {
@@ -204,8 +205,8 @@ def _injected_violations(annotations: Mapping[str, Json], loc: Loc) -> Iterator[
     for key, text in annotations.items():
         try:
             violations = [*_anywhere(json_inside(text) if isinstance(text, str) else None, ())]
-        except RecursionError:
-            violations = [_Violation(loc=(), what="this JSON is nested too deeply to be checked")]
+        except (JsonTooLarge, JsonTooDeep) as error:
+            violations = [_Violation(loc=(), what=f"this JSON {error}, too much to be checked")]
         yield from (replace(violation, loc=(*loc, key)) for violation in violations)
 
 

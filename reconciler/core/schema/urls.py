@@ -12,8 +12,8 @@ from pydantic import AfterValidator
 from reconciler.core.schema.strict_model import refusal
 
 _SAFE = ("https://", "oci://")
-_PASSWORD = re.compile(r"://[^/?#@:]*:(?!\d*(?:[/?#]|$))[^@]*@")
-"""A user and a password; a port is no password, whatever the path holds."""
+_PASSWORD = re.compile(r"://[^/?#@:]*:(?!\d*+(?:[/?#]|$))")
+"""A user and a password, where an @ follows; a port is no password, whatever the path holds."""
 _PROGRAM = re.compile(r"[\w+.-]+::")
 """A remote helper, such as ``ext::sh -c ...``: git runs a program of its name."""
 _USER_OF_HTTP = re.compile(r"https?://[^/?#]*@", re.IGNORECASE)
@@ -24,7 +24,8 @@ def _fetched_by_git(address: str) -> str:
     """Refuse an address that holds a credential or that git reads otherwise, without repeating it."""
     if address.startswith("-") or _PROGRAM.match(address) or not address.isprintable() or address != address.strip():
         raise refusal("is no address of a repository", "try 'https://git.example.com/apps.git'")
-    if _PASSWORD.search(address) or _USER_OF_HTTP.match(address):
+    password = _PASSWORD.search(address)
+    if (password and "@" in address[password.end() :]) or _USER_OF_HTTP.match(address):
         hint = "leave it out; the engine has credentials of its own for a repository"
         raise refusal("may not hold a password or a token", hint)
     return address
