@@ -363,6 +363,41 @@ HTTP_ANSWER_DEPTH = InputBound(
 )
 # Notifications
 
+NOTIFICATIONS_OF_WORKSPACE = InputBound(
+    input=BoundedInput.NOTIFICATIONS,
+    of="the Notifications of one workspace",
+    most=20,
+    unit=Unit.OBJECTS,
+    beyond="are not in force, and named in check",
+)
+NOTIFICATION_WORKERS = InputBound(
+    input=BoundedInput.NOTIFICATIONS,
+    of="the receivers that are told at one moment",
+    most=16,
+    unit=Unit.THREADS,
+    beyond="wait for a thread",
+)
+NOTIFICATION_WORKERS_OF_OWNER = InputBound(
+    input=BoundedInput.NOTIFICATIONS,
+    of="the receivers of one workspace, or of the whole fleet, that are told at one moment",
+    most=2,
+    unit=Unit.THREADS,
+    beyond="wait for a thread of their own workspace; those that fail come last",
+)
+NOTIFICATION_BACKLOG = InputBound(
+    input=BoundedInput.NOTIFICATIONS,
+    of="the commits that wait in memory for one receiver",
+    most=1000,
+    unit=Unit.OBJECTS,
+    beyond="are read from git once those before them are told",
+)
+NOTIFICATION_LIVE = InputBound(
+    input=BoundedInput.NOTIFICATIONS,
+    of="the events without a commit that wait for one receiver",
+    most=100,
+    unit=Unit.OBJECTS,
+    beyond="are lost, the oldest first",
+)
 MESSAGE_TIME = InputBound(
     input=BoundedInput.NOTIFICATIONS,
     of="the delivery of one message by Apprise",

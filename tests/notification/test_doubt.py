@@ -9,9 +9,11 @@ from pathlib import Path
 
 from reconciler.adapters.notification.courier import Courier, CourierTiming
 from reconciler.adapters.notification.sender import SingleTarget
+from reconciler.adapters.notification.workers import Workers
 from reconciler.core.notification.message import Uncertain
 from reconciler.core.notification.notices import live_notice
 from reconciler.errors import Transient
+from reconciler.model.bounds import NOTIFICATION_BACKLOG
 from reconciler.model.events.event import Event
 from reconciler.model.events.event_kind import EventKind
 from reconciler.model.events.notice import Notice
@@ -47,7 +49,13 @@ def test_live_event_leaves_an_unread_claim_in_doubt(tmp_path: Path) -> None:
         chat_notification = Notification(name="chat", receiver=AppriseReceiver(url_from="x"))
         timing = CourierTiming(doubt=0.1, between_messages=0)
         courier = Courier(
-            chat_notification, chat, remote, report=lambda _: None, count=lambda *_, **__: None, timing=timing
+            chat_notification,
+            chat,
+            remote,
+            report=lambda _: None,
+            count=lambda *_, **__: None,
+            timing=timing,
+            workers=Workers(),
         )
         try:
             until(lambda: _follow(courier, doubted, _Away()) or not chat.fresh)
@@ -62,21 +70,22 @@ def test_live_event_leaves_an_unread_claim_in_doubt(tmp_path: Path) -> None:
 
 
 def test_doubt_that_reaches_beyond_what_is_held_in_memory_is_told_of_to_its_end_and_repeats_nothing() -> None:
-    branch = Branch(*(message(1) for _ in range(5004)))
-    before, last_doubted = CommitId("0" * 40), branch.ids[5001]
+    most = NOTIFICATION_BACKLOG.most
+    branch = Branch(*(message(1) for _ in range(most + 4)))
+    before, last_doubted = CommitId("0" * 40), branch.ids[most + 1]
     remote, chat = Marks(DeliveryMarks(told=before, sending=last_doubted)), _Chat()
     courier = Courier(
         Notification(name="chat", receiver=AppriseReceiver(url_from="x")), chat, remote,
-        report=lambda _: None, count=lambda *_, **__: None, timing=QUICK,
+        report=lambda _: None, count=lambda *_, **__: None, timing=QUICK, workers=Workers(),
     )  # fmt: skip # one call
     try:
         until(lambda: courier.follow(branch.tip, branch, OURS) or remote.marks.told == branch.tip)
     finally:
         courier.stop()
     assert [(each.events, each.after, each.until) for each in chat.uncertain] == [
-        (5000, before, branch.ids[4999]), (2, branch.ids[4999], last_doubted)
+        (most, before, branch.ids[most - 1]), (2, branch.ids[most - 1], last_doubted)
     ]  # fmt: skip # a table
-    assert chat.fresh == branch.ids[5002:]
+    assert chat.fresh == branch.ids[most + 2 :]
 
 
 def _follow(courier: Courier, tip: CommitId, branch: object) -> None:

@@ -13,6 +13,7 @@ from reconciler.adapters.clock import SystemClock
 from reconciler.adapters.notification.courier import Courier
 from reconciler.adapters.notification.kubernetes import KubernetesSender
 from reconciler.adapters.notification.sender import ONLY, NotTaken
+from reconciler.adapters.notification.workers import Workers
 from reconciler.core.fleet.read_file import assemble, parse_file
 from reconciler.model.events.event import Event
 from reconciler.model.events.event_kind import EventKind
@@ -123,7 +124,7 @@ def test_cluster_that_does_not_answer_holds_up_no_other_and_is_told_in_order_onc
     remote, reports = Marks(DeliveryMarks(told=CommitId("0" * 40), sending=CommitId("0" * 40))), []
     courier = Courier(
         Notification(name="events", receiver=KubernetesReceiver()), two.sender(), remote,
-        report=reports.append, count=lambda *_, **__: None, timing=QUICK,
+        report=reports.append, count=lambda *_, **__: None, timing=QUICK, workers=Workers(),
     )  # fmt: skip # one call
     branch = Branch(*(message(number) for number in range(1, 4)))
     try:

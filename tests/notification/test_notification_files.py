@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from reconciler.core.fleet.read_file import assemble, parse_file
+from reconciler.model.bounds import NOTIFICATIONS_OF_WORKSPACE
 from reconciler.model.events.event_kind import EventKind
 from reconciler.model.events.notification import AppriseReceiver, Importance, WebhookReceiver
 from reconciler.model.ids import CommitId
@@ -52,6 +53,26 @@ def test_receiver_on_a_path_of_a_workspace_has_secrets_of_that_workspace_alone()
     told = desired.notifications["chat"]
     assert told.secret == "llm.pager"
     assert isinstance(told.receiver, WebhookReceiver)
+
+
+def test_workspace_has_a_bounded_number_of_receivers_and_the_rest_is_told() -> None:
+    most = NOTIFICATIONS_OF_WORKSPACE.most
+    spec = "{workspaces: [llm], webhook: {url: 'https://hooks.example.com/llm', secretFrom: pager}}"
+    one = HEAD + spec
+    files = {
+        "fleet.yaml": (
+            "apiVersion: overspill.dev/v1alpha1\nkind: Fleet\nmetadata: {name: fleet}\n"
+            "spec: {paths: {Notification: ['notifications/**', 'teams/**']}}\n"
+        ),
+        "workspaces/llm.yaml": workspace("llm", "paths: [teams/llm/**]"),
+        "teams/llm/many.yaml": "\n---\n".join(one.replace("chat", f"chat{number}") for number in range(most + 300)),
+    }
+    desired = fleet("{apprise: {urlFrom: all}}", **files)
+    assert len(desired.notifications) == most + 1
+    assert "chat" in desired.notifications  # the whole fleet's own
+    problems = [str(problem) for problem in desired.problems if problem.path == "teams/llm/many.yaml"]
+    assert len(problems) >= 100
+    assert f"workspace llm has {most} Notifications before this one" in problems[0]
 
 
 SHARED = {

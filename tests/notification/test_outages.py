@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from threading import Event as Flag
 
 from reconciler.adapters.notification.courier import Courier
 from reconciler.adapters.notification.outages import CourierReport
 from reconciler.adapters.notification.sender import NotTaken, SingleTarget
+from reconciler.adapters.notification.workers import Workers
 from reconciler.core.notification.message import Uncertain
+from reconciler.core.notification.notices import live_notice
 from reconciler.errors import Transient
+from reconciler.model.bounds import NOTIFICATION_LIVE
+from reconciler.model.events.event import Event
+from reconciler.model.events.event_kind import EventKind
 from reconciler.model.events.notice import Notice
 from reconciler.model.events.notification import DeliveryMarks, Notification, WebhookReceiver
 from reconciler.model.ids import CommitId
@@ -52,7 +58,9 @@ class Remote(Marks):
 
 def courier(pager: Pager, marks: Marks, reports: list[CourierReport]) -> Courier:
     notification = Notification(name="pager", receiver=WebhookReceiver(url="https://x.example.com", secret_from="x"))
-    return Courier(notification, pager, marks, report=reports.append, count=lambda *_, **__: None, timing=QUICK)
+    return Courier(
+        notification, pager, marks, report=reports.append, count=lambda *_, **__: None, timing=QUICK, workers=Workers()
+    )
 
 
 def test_receiver_that_takes_one_event_and_refuses_the_next_has_one_outage() -> None:
@@ -82,3 +90,18 @@ def test_outage_of_the_remote_ends_once_the_mark_is_moved_and_repeats_no_event()
         telling.stop()
     assert pager.taken == branch.ids
     assert reports[1].why == ""
+
+
+def test_events_without_a_commit_are_bounded_and_the_oldest_go() -> None:
+    telling = courier(Pager(refusals=0), Marks(BEGUN), [])
+    notices = [
+        live_notice(Event(kind=EventKind.HELD_BACK, at=datetime.now(UTC), line=str(number)))
+        for number in range(NOTIFICATION_LIVE.most + 50)
+    ]
+    try:
+        telling.tell_live(notices)  # the tip is unknown, so that none is told
+        backlog = telling.backlog()
+    finally:
+        telling.stop()
+    assert backlog.waiting == NOTIFICATION_LIVE.most
+    assert backlog.oldest == notices[50].event.at

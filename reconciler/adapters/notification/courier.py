@@ -1,4 +1,4 @@
-"""One receiver and its thread: what waits for it, how far it has been told, and what is done when it does not answer.
+"""One receiver: what waits for it, how far it has been told, and what is done when it does not answer.
 
 A receiver that knows repeated events (by an id, a name) is told first, and the mark is moved after that: a daemon that
 is killed in between tells the same events again, under the same ids. A chat knows no ids. There the mark `sending` is
@@ -17,29 +17,27 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import takewhile
-from threading import Condition, Thread
+from threading import Lock
 from typing import Protocol
 
 import structlog
 
 from reconciler.adapters.notification.outages import CourierReport, Outages
 from reconciler.adapters.notification.sender import ONLY, NotTaken, Sender
+from reconciler.adapters.notification.workers import Job, Workers
 from reconciler.backoff import Backoff
 from reconciler.core.notification.message import Uncertain
 from reconciler.core.notification.notices import notices_of, wanted
 from reconciler.errors import Conflict, InvalidInput, Transient
+from reconciler.model.bounds import NOTIFICATION_BACKLOG, NOTIFICATION_LIVE
 from reconciler.model.events.notice import Notice
 from reconciler.model.events.notification import DeliveryMarks, Notification
-from reconciler.model.ids import CommitId
+from reconciler.model.ids import CommitId, WorkspaceName
 from reconciler.model.tree import Identity
 from reconciler.ports import BranchLog, Deliveries
 
 log = structlog.get_logger()
 
-_MOST_ENTRIES = 5000
-"""Commits that wait in memory; the rest is read from git once these are told."""
-_MOST_LIVE = 100
-"""Events without a commit that wait; older ones go."""
 _STRIDE = 200
 """Commits that nobody is told of, after which the mark is moved on all the same: a restart reads from there."""
 _BATCH = 50
@@ -93,7 +91,7 @@ class _Entry:
 
 
 class Courier:
-    """Tells one receiver. `follow` and `tell_live` are called by the loop, and never wait."""
+    """Tells one receiver, by steps that `workers` runs. The loop calls `follow` and `tell_live`, which never wait."""
 
     def __init__(
         self,
@@ -104,6 +102,7 @@ class Courier:
         report: Callable[[CourierReport], None],
         count: DeliveryCount,
         timing: CourierTiming,
+        workers: Workers,
     ) -> None:
         self._notification = notification
         self._sender = sender
@@ -111,7 +110,7 @@ class Courier:
         self._outages = Outages(notification.name, backoff=timing.backoff, report=report)
         self._count = count
         self._timing = timing
-        self._changed = Condition()
+        self._lock = Lock()
         self._marks: DeliveryMarks | None = None  # None: unknown
         self._marks_since = 0.0
         self._tip: CommitId | None = None
@@ -119,56 +118,63 @@ class Courier:
         self._read_to: CommitId | None = None
         self._lost = False  # the mark is not in the history of the branch any more
         self._entries: deque[_Entry] = deque()
-        self._live: deque[tuple[float, Notice]] = deque(maxlen=_MOST_LIVE)
+        self._live: deque[tuple[float, Notice]] = deque(maxlen=NOTIFICATION_LIVE.most)
         self._doubt: CommitId | None = None  # another sender has left the mark `sending` there, ahead of `told`
         self._doubt_stands = False  # and has not noted since that it is told
         self._delivered: CommitId | None = None  # told, and not noted as such yet
         self._taken: set[tuple[str, str]] = set()  # ids of events that wait, and the targets that have taken them
         self._not_before = 0.0  # chats refuse those who are quicker
         self._stopping = False
-        # A daemon thread does not keep the process alive: a name look-up cannot be cancelled.
-        self._thread = Thread(target=self._run, name=f"notify {notification.name}", daemon=True)
-        self._thread.start()
+        self._failing = False
+        self._workers = workers
+        self._job = Job(owner=notification.owner or "", work=self._work, fails=lambda: self._failing)
+        workers.wake(self._job)
+
+    @property
+    def owner(self) -> WorkspaceName | None:
+        """The workspace that its receiver is of."""
+        return self._notification.owner
 
     # What the loop calls.
 
     def update(self, notification: Notification, sender: Sender) -> None:
         """Take another version of the Notification."""
-        with self._changed:
+        with self._lock:
             self._notification, self._sender = notification, sender
-            self._changed.notify()
+        self._workers.wake(self._job)
 
     def follow(self, tip: CommitId | None, branch: BranchLog, committer: Identity) -> None:
         """Take in the commits up to the tip of the output branch. Raises Transient and Conflict of reading them."""
-        with self._changed:
+        with self._lock:
             self._tip, self._seen_tip = tip, True
-            base, full = self._read_to, len(self._entries) >= _MOST_ENTRIES
-            if self._marks is None or self._lost or tip is None or tip == base or full:
-                self._changed.notify()
-                return
+            base, full = self._read_to, len(self._entries) >= NOTIFICATION_BACKLOG.most
+            known = self._marks is not None and not self._lost
+        if not known or tip is None or tip == base or full:
+            self._workers.wake(self._job)
+            return
         commits = branch.commits_after(base, tip)
         now = time.monotonic()
-        with self._changed:
+        with self._lock:
             if self._marks is None or self._read_to != base:
                 return  # another one has moved the mark meanwhile
             if commits is None:
                 self._lost = True
             else:
-                for commit in commits[:_MOST_ENTRIES]:
+                for commit in commits[: NOTIFICATION_BACKLOG.most]:
                     notices = notices_of((commit,), committer)
                     self._entries.append(_Entry(commit=commit.id, notice=notices[0] if notices else None, queued=now))
                     self._read_to = commit.id
-            self._changed.notify()
+        self._workers.wake(self._job)
 
     def tell_live(self, notices: Sequence[Notice]) -> None:
         """Take events that no commit tells; they are lost with this process."""
-        with self._changed:
+        with self._lock:
             self._live.extend((time.monotonic(), notice) for notice in notices)
-            self._changed.notify()
+        self._workers.wake(self._job)
 
     def backlog(self) -> Backlog:
         """Return what waits."""
-        with self._changed:
+        with self._lock:
             waiting = self._pending(self._entries)
         return Backlog(
             receiver=self._notification.name,
@@ -178,46 +184,44 @@ class Courier:
 
     def stop(self) -> None:
         """Begin nothing more."""
-        with self._changed:
+        with self._lock:
             self._stopping = True
-            self._changed.notify()
+        self._workers.remove(self._job)
 
     def join(self, patience: float) -> bool:
         """Wait for what is under way, so many seconds; tell whether it has ended."""
-        self._thread.join(max(0.0, patience))
-        return not self._thread.is_alive()
+        return self._workers.join(self._job, patience)
 
-    # What the thread does.
+    # What a thread of the workers does.
 
-    def _run(self) -> None:
-        """Tell until asked to stop; whatever fails is tried again after a while."""
-        while self._wait():
-            try:
-                self._step()
-            except Conflict:
-                self._forget()  # another daemon has told it, or a person has moved the mark
-            except NotTaken as error:
-                self._fail(str(error), ONLY)
-            except (Transient, InvalidInput) as error:
-                self._fail(f"how far it is told cannot be noted: {error}")
-            except Exception as error:  # a bug must not end the thread: later events would go untold
-                why = f"a bug in Overspill ({type(error).__name__})"
-                if self._outages.why(None) != why:
-                    log.exception("bug; not told of an event", receiver=self._notification.name)
-                self._fail(why)
+    def _work(self) -> float | None:
+        """Do the next step if it is due, and return when the one after it is; whatever fails is tried again later."""
+        try:
+            due = self._next_due()
+            if due is None or due > time.monotonic():
+                return due
+            self._failing = True
+            self._step()
+            self._failing = False
+        except Conflict:
+            self._forget()  # another daemon has told it, or a person has moved the mark
+        except NotTaken as error:
+            self._fail(str(error), ONLY)
+        except (Transient, InvalidInput) as error:
+            self._fail(f"how far it is told cannot be noted: {error}")
+        except Exception as error:  # a bug must not end the telling: later events would go untold
+            why = f"a bug in Overspill ({type(error).__name__})"
+            if self._outages.why(None) != why:
+                log.exception("bug; not told of an event", receiver=self._notification.name)
+            self._fail(why)
+            return self._outages.not_before(None)
+        return self._next_due()
 
-    def _wait(self) -> bool:
-        """Wait until there is something to do; False at the end."""
-        with self._changed:
-            while not self._stopping:
-                due = self._due_at()
-                if due is not None:
-                    due = max(due, self._not_before, self._outages.not_before(None))
-                pause = None if due is None else due - time.monotonic()
-                if pause is not None and pause <= 0:
-                    return True
-                self._changed.wait(pause)
-        return False
+    def _next_due(self) -> float | None:
+        """Return when the next step may be done, by the monotonic clock; None for never, and at the end."""
+        with self._lock:
+            due = None if self._stopping else self._due_at()
+            return None if due is None else max(due, self._not_before, self._outages.not_before(None))
 
     def _due_at(self) -> float | None:
         """Return when the next step is due, by the monotonic clock; None for never."""
@@ -264,7 +268,7 @@ class Courier:
     def _learn(self) -> None:
         """Ask the remote how far the receiver is told; a new one is told of what happens from now on."""
         marks = self._deliveries.read(self._notification.name)
-        with self._changed:
+        with self._lock:
             tip = self._tip
         if marks == DeliveryMarks() and tip is not None:
             self._move(marks, marks := DeliveryMarks(told=tip, sending=tip))
@@ -273,7 +277,7 @@ class Courier:
 
     def _begin_anew(self) -> None:
         """Go on from the tip of a branch that was rewritten: what happened on it before is not known any more."""
-        with self._changed:
+        with self._lock:
             marks, tip, self._lost = self._marks, self._tip, False
         if marks is None or tip is None:
             return
@@ -286,7 +290,7 @@ class Courier:
 
     def _tell_one_by_one(self) -> None:
         """Tell each target of events in order, and move the mark over those that all their targets have taken."""
-        with self._changed:
+        with self._lock:
             waiting = self._pending(self._entries)
             covered = self._entries[-1].commit if self._entries else None
         ids = {notice.id for notice in waiting}
@@ -321,7 +325,7 @@ class Courier:
 
     def _tell_together(self) -> None:
         """Claim all that waits, tell of it in one message, and note that it is told."""
-        with self._changed:
+        with self._lock:
             marks = self._marks
             entries = list(self._entries)
             doubted, behind = _split(entries, self._doubt)
@@ -364,12 +368,12 @@ class Courier:
         """
         marks, told = self._marks, self._delivered
         if marks is not None and told is not None:
-            with self._changed:
-                full = len(self._entries) >= _MOST_ENTRIES
+            with self._lock:
+                full = len(self._entries) >= NOTIFICATION_BACKLOG.most
                 doubt = self._doubt if full and all(entry.commit != self._doubt for entry in self._entries) else None
             if told != marks.told:
                 self._move(marks, DeliveryMarks(told=told, sending=doubt or told))
-            with self._changed:
+            with self._lock:
                 if any(entry.commit == told for entry in self._entries):
                     while self._entries.popleft().commit != told:
                         pass
@@ -388,13 +392,13 @@ class Courier:
             if self._delivered is None:
                 self._forget()
             raise
-        with self._changed:
+        with self._lock:
             self._marks, self._marks_since = new, time.monotonic()
         self._outages.note_success(None)
 
     def _take(self, marks: DeliveryMarks) -> None:
         """Begin to read at a mark."""
-        with self._changed:
+        with self._lock:
             self._marks, self._marks_since = marks, time.monotonic()
             self._read_to = marks.told
             self._entries.clear()
@@ -404,7 +408,7 @@ class Courier:
 
     def _forget(self) -> None:
         """Ask the remote again before the next step."""
-        with self._changed:
+        with self._lock:
             self._marks = self._delivered = self._read_to = None
             self._entries.clear()
 
@@ -417,8 +421,8 @@ class Courier:
         """Count what was told, and drop it where no mark says so."""
         self._count(self._notification.name, sent=len(done))
         told = {id(notice) for notice in done}
-        with self._changed:
-            self._live = deque((item for item in self._live if id(item[1]) not in told), maxlen=_MOST_LIVE)
+        with self._lock:
+            self._live = deque((item for item in self._live if id(item[1]) not in told), maxlen=NOTIFICATION_LIVE.most)
 
     # What waits, with the lock held.
 

@@ -11,6 +11,7 @@ import structlog
 from reconciler.adapters.notification.courier import Backlog, Courier, CourierTiming, DeliveryCount
 from reconciler.adapters.notification.outages import CourierReport
 from reconciler.adapters.notification.sender import Sender
+from reconciler.adapters.notification.workers import Workers
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.notification.conditions import FleetConditions, changes, conditions
 from reconciler.core.notification.notices import live_notice
@@ -61,6 +62,7 @@ class Couriers:
         self._report = report
         self._count = count
         self._timing = timing or CourierTiming()
+        self._workers = Workers()
         self._couriers: dict[str, Courier] = {}
         self._desired: Desired | None = None
         self._unread: str = ""
@@ -103,6 +105,7 @@ class Couriers:
         couriers = dict(self._couriers)
         for courier in couriers.values():
             courier.stop()
+        self._workers.close()
         return tuple(name for name, courier in couriers.items() if not courier.join(until - time.monotonic()))
 
     def _tell_live(self, notices: tuple[Notice, ...]) -> None:
@@ -118,7 +121,10 @@ class Couriers:
             self._couriers.pop(name).stop()
         for name, notification in wanted.items():
             sender = self._sender(notification, desired)
-            if (courier := self._couriers.get(name)) is not None:
+            courier = self._couriers.get(name)
+            if courier is not None and courier.owner != notification.owner:  # its threads are its owner's
+                self._couriers.pop(name).stop()
+            elif courier is not None:
                 courier.update(notification, sender)
                 continue
             self._couriers[name] = Courier(
@@ -128,4 +134,5 @@ class Couriers:
                 report=self._report,
                 count=self._count,
                 timing=self._timing,
+                workers=self._workers,
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import TypeAlias
 from urllib.parse import urlsplit
@@ -10,6 +11,7 @@ from reconciler.core.fleet.objects import NAME, DeclaredValue, FleetObjects, nam
 from reconciler.core.schema.notification import NotificationFile, NotificationSpec
 from reconciler.core.schema.urls import is_own_machine
 from reconciler.errors import Severity
+from reconciler.model.bounds import NOTIFICATIONS_OF_WORKSPACE
 from reconciler.model.events.notification import Notification
 from reconciler.model.ids import WorkspaceName
 from reconciler.model.policy import Workspace
@@ -24,14 +26,20 @@ def notifications_in_force(
 ) -> dict[str, Notification]:
     """Read the Notifications. An unknown workspace is reported at its line, and the Notification stays in force."""
     notifications: dict[str, Notification] = {}
+    kept: Counter[WorkspaceName] = Counter()
     for name, placed in _named(work).items():
         places = name_locations(("spec", "workspaces"), placed.value.spec.workspaces)
         work.report_unknown(placed, "Workspace", places, workspaces, Severity.WARNING)
         owners = work.paths.owners(placed.path)
-        refusal = _refuse_shared_secret(placed, owners) or _refuse_own_machine(placed, owners)
+        refusal = (
+            _refuse_shared_secret(placed, owners)
+            or _refuse_own_machine(placed, owners)
+            or _refuse_beyond_bound(owners, kept)
+        )
         if refusal is not None:
             work.reject(placed, refusal)
         else:
+            kept.update(owners)
             notifications[name] = placed.value.value_of(next(iter(owners)) if len(owners) == 1 else None)
     return notifications
 
@@ -76,6 +84,18 @@ def _refuse_own_machine(placed: _Placed, owners: Collection[WorkspaceName]) -> F
     message = f"{host} is the daemon's own machine or link, which is not for a workspace to call"
     hint = "name an address that others can reach, or use a fleet-wide file"
     return Finding(loc=("spec", "webhook", "url"), message=message, hint=hint)
+
+
+def _refuse_beyond_bound(owners: Collection[WorkspaceName], kept: Mapping[WorkspaceName, int]) -> Finding | None:
+    """Refuse a Notification of a workspace that has enough of them; `kept` counts those before it."""
+    full = next((owner for owner in sorted(owners) if kept[owner] >= NOTIFICATIONS_OF_WORKSPACE.most), None)
+    if full is None:
+        return None
+    message = (
+        f"workspace {full} has {NOTIFICATIONS_OF_WORKSPACE.most} Notifications before this one, the most there are"
+    )
+    hint = "tell several receivers through one chat, or have the fleet's administrators name it in a fleet-wide file"
+    return Finding(loc=NAME, message=message, hint=hint)
 
 
 def _secret_field(spec: NotificationSpec) -> Loc | None:
