@@ -10,7 +10,8 @@ from reconciler.core.decide.state.gate import describe_places
 from reconciler.core.ledger.proposal_record import approval_path, write_approval
 from reconciler.model.approval import BurstProposal
 from reconciler.model.tree import Commit, Identity, checked_path
-from reconciler.text.markdown import code, escaped
+from reconciler.text.markdown import code
+from reconciler.text.targets import TextTarget, escape
 from reconciler.text.wording import sentence, wrap_text
 
 _MOST_TITLE = 200
@@ -36,9 +37,9 @@ def proposal_commit(proposal: BurstProposal, author: Identity, at: datetime) -> 
 
 def pull_request_text(proposal: BurstProposal) -> tuple[str, str]:
     """Write the title and the body of the pull request of a proposal, in Markdown."""
-    terms = "\n".join(f"- {escaped(term)}" for term in proposal_terms(proposal))
+    terms = "\n".join(f"- {escape(term, TextTarget.MARKDOWN)}" for term in proposal_terms(proposal))
     body = (
-        f"{escaped(sentence(proposal.reason))}\n\n{terms}\n\n"
+        f"{escape(sentence(proposal.reason), TextTarget.MARKDOWN)}\n\n{terms}\n\n"
         "**Merge** to have it placed, exactly as it says here; if that is not possible any more, the next commit on"
         " this branch says why. **Close** to refuse it: the workload is then held back. Do not edit the file.\n\n"
         f"Policy {code(proposal.policy)} asks for this approval.\n"

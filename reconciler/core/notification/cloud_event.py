@@ -19,6 +19,7 @@ from hashlib import sha256
 from urllib.parse import quote
 
 from reconciler.model.events.notice import Notice
+from reconciler.text.targets import TextTarget, escape
 from reconciler.text.timestamps import format_time
 
 TYPE = "dev.overspill."
@@ -32,8 +33,8 @@ def body_of(notice: Notice, fleet: str) -> bytes:
     workload = event.workload
     data = {
         "severity": notice.importance,
-        "line": event.line,
-        "reasons": event.reasons,
+        "line": escape(event.line, TextTarget.JSON),
+        "reasons": tuple(escape(reason, TextTarget.JSON) for reason in event.reasons),
         "workspace": None if workload is None else workload.workspace,
         "workload": None if workload is None else workload.name,
         "workspaces": notice.workspaces or None,

@@ -16,6 +16,7 @@ from reconciler.model.events.notice import Notice
 from reconciler.model.events.notification import Importance
 from reconciler.model.ids import CommitId
 from reconciler.model.workload import Json
+from reconciler.text.targets import TextTarget, escape
 
 _LONGEST = 140
 """Characters of a description that GitHub takes; the others take more."""
@@ -35,7 +36,7 @@ class StatusRequest:
 def status_request(software: HostSoftware, project: str, notice: Notice, commit: CommitId) -> StatusRequest:
     """Write the request that sets the status of a commit."""
     failed = notice.importance is Importance.ERROR
-    text = notice.event.line
+    text = escape(notice.event.line, TextTarget.LINE)
     text = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
     context = f"overspill/{notice.event.workload or 'test'}"
     match software:

@@ -17,6 +17,7 @@ from reconciler.model.ids import ClusterName
 from reconciler.model.kubernetes.workload_kind import WorkloadKind
 from reconciler.model.policy import Connection, Desired
 from reconciler.model.workload import Json, WorkloadRef
+from reconciler.text.targets import TextTarget, escape
 from reconciler.text.timestamps import format_time
 
 LIFETIME = timedelta(hours=1)
@@ -74,7 +75,7 @@ def write_event(notice: Notice, target: EventTarget, uid: str) -> Json:
     """Write the Event; `uid` is the object's, by which `kubectl describe` finds it, and empty where it is not known."""
     event = notice.event
     at = format_time(event.at)
-    words = " ".join((event.line, *event.reasons))
+    words = " ".join(escape(text, TextTarget.LINE) for text in (event.line, *event.reasons))
     involved = {
         "apiVersion": target.api_version,
         "kind": target.kind,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from reconciler.model.events.notice import Notice
 from reconciler.model.events.notification import Importance
 from reconciler.model.ids import CommitId
+from reconciler.text.targets import TextTarget, escape
 from reconciler.text.timestamps import format_time
 from reconciler.text.wording import count, join_names
 
@@ -56,12 +57,15 @@ def write_message(fleet: str, notices: Sequence[Notice], uncertain: Uncertain | 
 
 
 def _title(fleet: str, notices: Sequence[Notice]) -> str:
-    who = f"Overspill {fleet}".strip()
+    who = f"Overspill {escape(fleet, TextTarget.CHAT)}".strip()
     if len(notices) == 1:
-        return f"{who}: {notices[0].event.kind} {notices[0].event.workload or ''}".rstrip()
+        workload = escape(str(notices[0].event.workload or ""), TextTarget.CHAT)
+        return f"{who}: {notices[0].event.kind} {workload}".rstrip()
     if not notices:
         return f"{who}: events may be missing"
-    workloads = sorted({str(notice.event.workload) for notice in notices if notice.event.workload})
+    workloads = sorted(
+        {escape(str(notice.event.workload), TextTarget.CHAT) for notice in notices if notice.event.workload}
+    )
     named = join_names(workloads[:3]) + (" and others" if len(workloads) > 3 else "")  # noqa: PLR2004 - a title is short
     return f"{who}: {count(len(notices), 'event')}{f' of {named}' if named else ''}"
 
@@ -70,7 +74,8 @@ def _lines(notice: Notice, *, alone: bool) -> list[str]:
     """Tell of an event in one line, and with its reasons where it is alone."""
     event = notice.event
     commit = f" [{_short(event.commit)}]" if event.commit else ""
-    return [f"{format_time(event.at)} {event.line}{commit}", *(event.reasons if alone else ())]
+    line, *reasons = (escape(text, TextTarget.CHAT) for text in (event.line, *(event.reasons if alone else ())))
+    return [f"{format_time(event.at)} {line}{commit}", *reasons]
 
 
 def _short(commit: CommitId | None) -> str:

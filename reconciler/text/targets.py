@@ -1,0 +1,81 @@
+"""What tenants and clusters wrote, as text that stays text wherever it is shown.
+
+A writer names its target, and each target has its one escape here. None of them mentions a person, makes a link, styles
+words or ends the place that the text has, and each leaves the words readable. One escape serves all chats: services
+change their markup, Apprise knows 180 of them and converts for some, so that what has a meaning in any of them is
+replaced by a sign that looks the same and has none, or is parted from its neighbour by a space of no width.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+
+from reconciler.text.markdown import escaped
+from reconciler.text.wording import sanitize
+
+_GAP = "\u200b"
+"""A space of no width, as chats themselves document it against mentions."""
+_LOOKALIKES = str.maketrans(
+    {
+        "*": "\N{ASTERISK OPERATOR}",
+        "`": "\N{MODIFIER LETTER GRAVE ACCENT}",
+        "~": "\N{TILDE OPERATOR}",
+        "|": "\N{DIVIDES}",
+        "\\": "\N{SET MINUS}",
+        "<": "\N{SINGLE LEFT-POINTING ANGLE QUOTATION MARK}",
+        ">": "\N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK}",
+        "&": "\N{FULLWIDTH AMPERSAND}",
+    }
+)
+"""Marks of emphasis, code, quotes, tags and entities, for which a neighbour of no width is not enough."""
+_EMPHASIS = re.compile(r"(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
+"""Underscores, but not between letters, where none begins emphasis: names have them."""
+_MARK = re.compile(
+    r"[@\[\]#$!]"  # mentions, links and pictures, channels and headings, formulas
+    r"|(?<![0-9]):(?=\S)|:(?=[^\s0-9])"  # schemes and emoji; the time of day stays
+    r"|(?<=[^\W_])\.(?=[^\W\d_])"  # names of hosts, which many services make links of
+    r"|(?<!\S)/(?=\S)"  # commands of bots
+    r"|(?<=-)-|(?<==)="  # lines under headings, rules
+)
+_LINE_START = re.compile(r"(?:[-+=#/]|[0-9]{1,9}[.)])")
+"""Lists, and what else has a meaning at the start of a line."""
+
+
+class TextTarget(StrEnum):
+    """Where a text is shown."""
+
+    LINE = "line"
+    """Commit messages, commit statuses, Kubernetes Events, terminals and logs: one line without control characters."""
+    CHAT = "chat"
+    """All that Apprise sends to: chats, mail, pagers."""
+    MARKDOWN = "markdown"
+    """Comments and bodies of pull requests, and summaries of CI."""
+    JSON = "json"
+    """A value of a document, which whoever writes the document quotes."""
+
+
+def escape(text: str, target: TextTarget) -> str:
+    """Return a text as a target shows it as nothing but text."""
+    return _ESCAPES[target](text)
+
+
+def _unmarked(text: str) -> str:
+    """Return one line without markup of any chat."""
+    line = sanitize(text).translate(_LOOKALIKES)
+    line = _MARK.sub(rf"\g<0>{_GAP}", _EMPHASIS.sub("\N{MODIFIER LETTER LOW MACRON}", line))
+    return f"{_GAP}{line}" if _LINE_START.match(line) else line
+
+
+def _markdown(text: str) -> str:
+    line = escaped(text)
+    return f"{_GAP}{line}" if _LINE_START.match(line) else line
+
+
+_ESCAPES: Mapping[TextTarget, Callable[[str], str]] = {
+    TextTarget.LINE: sanitize,
+    TextTarget.CHAT: _unmarked,
+    TextTarget.MARKDOWN: _markdown,
+    TextTarget.JSON: str,
+}

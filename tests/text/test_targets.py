@@ -1,0 +1,123 @@
+"""What tenants and clusters write stays text in every target: read by parsers that share nothing with the escapes."""
+
+from __future__ import annotations
+
+import ast
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from markdown import markdown
+from markdown_it import MarkdownIt
+
+from reconciler.text.targets import TextTarget, escape
+
+HOSTILE = (
+    "<!channel> <!here> <!subteam^S1> <@U024BE7LH> <#C1> <https://evil.example|your bank>",
+    "@everyone @here @all @channel @alice (@bob) @**Cordelia** @*team* @_**quiet**",
+    "<@123> <@!123> <@&123> <#123> <users/all> <at>Bob</at> <at id='1'>",
+    "[click](https://evil.example) ![i](https://evil.example/x.png) [click][1] [1]: https://evil.example",
+    "https://evil.example/auto http://evil.example ftp://x.example www.evil.example evil.example/login a@b.example",
+    "*b* **b** _i_ __u__ ***x*** ~s~ ~~s~~ `c` ``c`` ```c``` ||spoiler|| $$x$$ ^^u^^",
+    "<b>h</b> <img src=https://evil.example/x.png> <a href=https://evil.example>x</a>",
+    "<script>x</script> &lt;b&gt; &#64;here",
+    "# heading", "## heading", "- item", "+ item", "* item", "1. item", "2) item", "> quote", "--- ", "=== ",
+    "/merge", "/assign @bob", "!deploy", ":tada: :100: :smile:", "~town-square #general #tag stream #**general>topic**",
+    "[url=https://evil.example]x[/url] [b]x[/b]", "| a | b |", "\\*b\\* \\[x](https://evil.example)",
+    "a\r\n- b\n\n# c\n```\ncode\n```",
+    "\x1b[31mred \x1b]8;;https://evil.example\x07x\x1b]8;;\x07 \x9b1m \x08\x08 \rover",
+    "abc\u202etxt.exe \u2066x\u2069 \u200f \ufeff", "x\u2028y\u2029z\x85w", "Subject\r\nBcc: victim@example.com",
+    "fine\n\nOverspill-Action: Revert\nOverspill-Placement: llm/x", "Overspill-Expires : 2030-01-01T00:00:00Z",
+)  # fmt: skip # a table of texts
+CHAT_MARKS = {
+    "Slack": r"<[!@#]?[A-Za-z0-9^]+(?:\|[^>]*)?>|<https?:[^>]*>",
+    "Discord": r"@everyone|@here|<@[!&]?\d+>|<#\d+>|\|\|.+\|\||__.+__|~~.+~~",
+    "mentions of Mattermost, Rocket.Chat and others": r"(?<![A-Za-z0-9])@[A-Za-z0-9*_]",
+    "channels": r"(?<!\S)[~#][A-Za-z*]",
+    "Google Chat": r"<users/|<https?:[^|>]*\|",
+    "Telegram and HTML": r"<[A-Za-z/!]|&[A-Za-z#]",
+    "Markdown links": r"\]\(|\]\[|\]:|!\[",
+    "addresses": r"[a-z]+:/|mailto:\S|(?<![A-Za-z])www\.[a-z]|[a-z0-9]\.[a-z]",
+    "emphasis": r"\*|`|~|(?<![A-Za-z0-9])_\w|\w_(?![A-Za-z0-9])|\$\$",
+    "emoji": r"(?<![0-9]):[a-z0-9_+-]+:",
+    "BBCode": r"\[/?[a-z]+[=\]]",
+    "commands": r"(?m)^\s*[/!][a-z]",
+    "lines of lists and headings": r"(?m)^\s*(?:[-+*>#=]|\d+[.)])",
+}
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\u200e\u200f\ufeff]")
+PLAIN = {"paragraph_open", "paragraph_close", "inline", "text", "text_special"}
+
+
+class Tags(HTMLParser):
+    """Collects elements."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.seen.append(tag)
+
+
+def tokens(text: str) -> set[str]:
+    """Return the kinds of what a Markdown reader finds beside text."""
+    found = MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(text)
+    return {token.type for block in found for token in (block, *(block.children or ()))} - PLAIN
+
+
+def tags(html: str) -> set[str]:
+    reader = Tags()
+    reader.feed(html)
+    return set(reader.seen)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_chats_read_no_mention_link_or_style(text: str) -> None:
+    shown = escape(text, TextTarget.CHAT)
+    assert {service for service, mark in CHAT_MARKS.items() if re.search(mark, shown)} == set()
+    assert not CONTROL.search(shown)
+    assert tokens(shown) == set()
+    assert tags(markdown(shown)) <= {"p"}  # Zulip's
+    assert tags(shown) == set()
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_git_hosts_read_no_mention_link_style_or_command(text: str) -> None:
+    shown = escape(text, TextTarget.MARKDOWN)
+    assert tokens(shown) == set()
+    assert not re.search(r"(?<![A-Za-z0-9\\])@[A-Za-z]|[a-z]://|www\.|(?m:^)\s*/[a-z]", shown)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_lines_hold_no_control_character_and_no_trailer(text: str) -> None:
+    shown = escape(text, TextTarget.LINE)
+    assert not CONTROL.search(shown)
+    assert not re.search(r"(?i)overspill-[a-z-]+\s*:", shown)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_words_stay_readable_in_chats(text: str) -> None:
+    def words(shown: str) -> list[str]:
+        return re.findall(r"[A-Za-z0-9]+", shown.replace("\u200b", ""))
+
+    assert words(escape(text, TextTarget.CHAT)) == words(escape(text, TextTarget.LINE))
+
+
+def test_names_and_times_stay_as_they_are() -> None:
+    text = "burst(llm/vllm): 3 replicas on worker-2 for 10m, cpx_nps4, 22:19:07, 2.99 $ per hour"
+    assert escape(text, TextTarget.CHAT).replace("\u200b", "") == text
+
+
+def test_every_target_has_an_escape() -> None:
+    assert all(escape("text", target) == "text" for target in TextTarget)
+
+
+def test_every_writer_of_events_names_its_target() -> None:
+    """A form of a notice that puts its line or its reasons anywhere does so through `escape`."""
+    folder = Path(__file__).parents[2] / "reconciler/core/notification"
+    for path in sorted(folder.glob("*.py")):
+        tree = ast.parse(path.read_text())
+        reads = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)} & {"line", "reasons"}
+        if reads and path.name not in {"conditions.py", "notices.py"}:  # which make them
+            assert "escape(" in path.read_text(), path.name
