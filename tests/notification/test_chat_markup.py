@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from types import SimpleNamespace
 
+import apprise
 import pytest
 import requests
 
-from reconciler.adapters.notification.apprise_message import AppriseSender
+from reconciler.core.notification.message import write_message
 from reconciler.model.events.event import Event
 from reconciler.model.events.event_kind import EventKind
 from reconciler.model.events.notice import Notice
@@ -50,7 +51,10 @@ def posted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_chat_is_sent_no_mention_link_or_style(chat: str, posted: list[str]) -> None:
     event = Event(kind=EventKind.PLACED, at=datetime(2026, 11, 28, tzinfo=UTC), line=HOSTILE, reasons=(HOSTILE,))
     notice = Notice(id="1", event=event, importance=Importance.INFO)
-    AppriseSender(lambda: CHATS[chat], fleet="<@1> @everyone").send("", [notice])
+    message = write_message("<@1> @everyone", [notice])
+    receiver = apprise.Apprise()
+    receiver.add(CHATS[chat])
+    receiver.notify(body=message.body, title=message.title, body_format="text")
     assert posted
     body = posted[0].replace("\\\\u200b", "\u200b").replace("\\\\", "")
     assert [mark for mark in LIVE if mark in body] == []

@@ -31,6 +31,8 @@ _CATEGORIES = {
 _SHORT, _GROWTH = 400, 4
 _FLOOR = 0.0015
 """Seconds below which nothing is measured: a quadratic search of the longer text takes several milliseconds."""
+_STEPS, _MOST_OF_SHORT = (16, 24, 32, 64, 128), 0.1
+"""Lengths that show an exponential match before it would take for ever."""
 _RATIO = 9.0
 """Linear work grows fourfold, quadratic work sixteenfold."""
 _PER_CHARACTER = 6e-6
@@ -60,6 +62,9 @@ def too_slow(pattern: re.Pattern[Any], methods: frozenset[str], unit: str) -> st
     """
     start, pump = unit.split("\0")
     for end in ("\x01", ""):
+        for length in _STEPS:
+            if _seconds(pattern, methods, start + pump * (length // len(pump) + 1) + end) > _MOST_OF_SHORT:
+                return f"{start!r} + {pump!r} * n + {end!r}: over {_MOST_OF_SHORT} s for {length} characters"
         short_text, long_text = (
             start + pump * (length // len(pump) + 1) + end for length in (_SHORT, _SHORT * _GROWTH)
         )

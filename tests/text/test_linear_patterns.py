@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 METHODS = SEARCHES | {"match", "fullmatch"}
 MADE_WHILE_RUNNING = {
     "reconciler/api/refusal.py": "rows of a table of its own, matched in full",
-    "reconciler/adapters/git/remote.py": "rows of a table of its own",
+    "reconciler/adapters/git/remote_errors.py": "rows of a table of its own, tried with it",
     "reconciler/cli/completion.py": "names of fields, which are its own, in files of the person who completes",
     "reconciler/core/commits/messages.py": "an escaped clause, without a loop",
     "reconciler/core/fleet/path_patterns.py": "each segment of a pattern of paths, tried below",
