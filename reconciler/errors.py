@@ -113,6 +113,10 @@ class HostKeyChanged(InvalidInput):
     """The remote has not proved to be the host that is known: an alarm, beside the refusal."""
 
 
+class LostBranch(InvalidInput):
+    """A branch of the remote lacks commits that it had: nothing is written until a person has settled that."""
+
+
 class Transient(OverspillError):  # noqa: N818 -- the design names it so
     """An outside system did not answer or is busy: the same call may work later.
 

@@ -84,6 +84,13 @@ class Repository(Protocol):
         """
         ...
 
+    def obstacles(self, commit: CommitId, directories: Iterable[str]) -> Mapping[str, str]:
+        """Find those paths of a commit that hold a file, a link or a submodule in place of a directory.
+
+        Returns the kind of each, as people call it.
+        """
+        ...
+
     def changes(self, old: CommitId, new: CommitId, *, under: Sequence[str] = ()) -> list[FileChange]:
         """List the files that differ between two commits, sorted by path; cost follows the difference."""
         ...

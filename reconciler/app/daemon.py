@@ -90,7 +90,10 @@ def serve(settings: Settings) -> None:
         wake: Wake = lambda reason: loop.wake(reason)  # noqa: E731, PLW0108 - the loop is made below
         queue = OrderQueue(wake)
         process = ProcessMetrics(
-            output_branch=settings.output_branch, orders=lambda: len(queue), bugs=lambda: loop.vitals().bugs
+            output_branch=settings.output_branch,
+            orders=lambda: len(queue),
+            bugs=lambda: loop.vitals().bugs,
+            lost=lambda: loop.vitals().lost,
         )
         traces = stack.enter_context(closing(open_traces(settings.traces)))
         measure = partial(_measured, process.call, traces.call)

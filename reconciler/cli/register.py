@@ -23,6 +23,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "once": ("passes", "Run one pass: observe, decide, commit and push."),
         "run": ("passes", "Run the daemon: watch, and commit each change."),
         "sweep": ("passes", "Revert expired placements, and nothing else."),
+        "restore": ("restore", "Push back what the output branch has lost, or give it up."),
     },
     "State": {
         "status": ("state", "Show every workload's demand and every placement."),

@@ -20,7 +20,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import structlog
 
 from reconciler.backoff import backoff
-from reconciler.errors import Bug, Conflict, HostKeyChanged, InvalidInput, OverspillError, Transient
+from reconciler.errors import Bug, Conflict, HostKeyChanged, InvalidInput, LostBranch, OverspillError, Transient
 from reconciler.ports import Clock
 
 START = "start"
@@ -137,6 +137,8 @@ class Vitals:
     """Why the last try failed; empty when it did not."""
     alarm: bool = False
     """Whether it failed since the remote may be another host than the one that is known."""
+    lost: bool = False
+    """Whether it failed because a branch of the remote lacks commits that it had."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,7 +200,7 @@ class Loop(Generic[OutcomeT]):
         self._fetch = True
         self._poll_at = 0.0
         self._passes = self._bugs = self._tries = self._changed = 0
-        self._trouble = ""
+        self._trouble, self._lost = "", False
         self._alarmed = False
         self._contained: frozenset[Bug] = frozenset()
         self._logged: dict[type[Exception], str] = {}
@@ -224,6 +226,7 @@ class Loop(Generic[OutcomeT]):
             stuck_after=_MISSED_POLLS * self._poll + max(self._longest_backoff, self._resting),
             trouble=self._trouble,
             alarm=self._alarmed,
+            lost=self._lost,
         )
 
     def run(self) -> None:
@@ -292,7 +295,7 @@ class Loop(Generic[OutcomeT]):
         self._tell(outcome)
         if self._trouble:
             log.info("working again", failed_tries=self._tries)
-        self._trouble, self._tries, self._alarmed = "", 0, False
+        self._trouble, self._tries, self._alarmed, self._lost = "", 0, False, False
         self._logged.clear()
         self._failures = 0
         self._passes += 1
@@ -315,6 +318,7 @@ class Loop(Generic[OutcomeT]):
         self._tries += 1
         self._trouble = str(error) or type(error).__name__
         self._alarmed = isinstance(error, HostKeyChanged)
+        self._lost = isinstance(error, LostBranch) or (self._lost and isinstance(error, Transient | Conflict))
         refused, expected = isinstance(error, InvalidInput), isinstance(error, OverspillError)
         self._bugs += not expected
         logged = self._logged.get(type(error))
@@ -324,6 +328,8 @@ class Loop(Generic[OutcomeT]):
         self._logged[type(error)] = self._trouble
         if self._alarmed:
             log.error("alarm: the remote may be another host; nothing is sent to it", why=self._trouble)
+        elif self._lost and refused:
+            log.error("nothing is written; looking again at each poll", why=self._trouble)
         elif refused:
             log.error("refused; trying again at each poll", why=self._trouble)
         elif expected:

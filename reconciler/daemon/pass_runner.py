@@ -8,13 +8,15 @@ of others.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
+from reconciler.core.commits.write import RenderedPlan
 from reconciler.daemon.loop import ORDER
 from reconciler.daemon.orders.order_batches import OrderBatches, join_outcomes
 from reconciler.daemon.orders.order_queue import Batch, OrderQueue
-from reconciler.daemon.reconcile import Memory, Outcome, World, reconcile_once
+from reconciler.daemon.reconcile import Memory, Outcome, World, observe_and_decide, reconcile_once
 from reconciler.daemon.snapshot import LatestSnapshot
-from reconciler.errors import Conflict
+from reconciler.errors import Conflict, LostBranch
 from reconciler.model.tree import Tips
 
 MANY = 10
@@ -56,10 +58,21 @@ class PassRunner:
 
     def _whole(self, batch: Batch, *, fetch: bool) -> Outcome:
         with batch.at_stake():
-            outcome = reconcile_once(self._world, self._memory, fetch=fetch, orders=batch.orders)
+            try:
+                outcome = reconcile_once(self._world, self._memory, fetch=fetch, orders=batch.orders)
+            except LostBranch:
+                self._post_unwritten()
+                raise
             self._latest.post(outcome)
         batch.answer(outcome)
         return outcome
+
+    def _post_unwritten(self) -> None:
+        """Let readers see what is known, and why nothing is written."""
+        decision = observe_and_decide(self._world, self._memory, fetch=False)
+        decision = replace(decision, plan=replace(decision.plan, changes=()))
+        rendered = RenderedPlan(commits=(), changes=(), suppressed=decision.plan.suppressed)
+        self._latest.post(Outcome(decision=decision, rendered=rendered, commits=()))
 
     def _receive(self, until: float, *, fetch: bool) -> Outcome | None:
         """Receive batch after batch; None if all orders were taken back meanwhile.

@@ -5,19 +5,20 @@ Called by `reconcile` only. A rejected push is not handled here: the whole pass 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from reconciler.bulkhead import Seam, attempt
 from reconciler.core.commits import write
+from reconciler.core.commits.branch_loss import refusal
 from reconciler.core.commits.cluster_branches import BranchState, keeps_cluster_branches, project
 from reconciler.core.commits.templates import RenderedTemplates
 from reconciler.core.commits.trailers import Action, Trailer, action, is_own
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.engines import engine, placement_files
 from reconciler.errors import Bug, InvalidInput, Pending, Transient
-from reconciler.model.ids import BlobId, CommitId
+from reconciler.model.ids import BlobId, ClusterName, CommitId
 from reconciler.model.plan import CHARTS_PENDING, Extend, Move, Place, Plan, Restore, Revert
 from reconciler.model.request import Answer
 from reconciler.model.tree import Advance, Commit, Identity, LoggedCommit, Tips
@@ -29,10 +30,22 @@ _MOST_READ_BACK = 1000
 
 
 def gather(
-    repository: Repository, charts: Charts, plan: Plan, templates: RenderedTemplates, tips: Tips, *, author: Identity
+    repository: Repository,
+    charts: Charts,
+    plan: Plan,
+    templates: RenderedTemplates,
+    tips: Tips,
+    *,
+    author: Identity,
+    unanchored: Iterable[ClusterName] = (),
 ) -> write.CommitInputs:
-    """Fetch the inputs of the plan's commits: rendered charts, files to restore, commits that are undone."""
+    """Fetch the inputs of the plan's commits: rendered charts, files to restore, commits that are undone.
+
+    `unanchored` are clusters whose engine's directory is about to begin.
+    """
     rendered, failed, bugs = _charts(charts, templates)
+    directories = {directory for change in plan.changes for directory in write.directories_of(change)}
+    directories |= {directory for cluster in unanchored for directory in write.directories_of_cluster(cluster)}
     restored = [
         blob for change in plan.changes if isinstance(change, Restore) for blob in change.drifted.files.values()
     ]
@@ -58,6 +71,7 @@ def gather(
         blobs=repository.read(restored) if restored else {},
         records=records,
         history=_history(repository, plan, tips, author),
+        obstacles=repository.obstacles(tips.output, directories) if tips.output and directories else {},
     )
 
 
@@ -171,10 +185,12 @@ def publish(
     """Begin to push the new commits on top of the output tip; all become visible together.
 
     Branches of clusters, if the fleet has them, go with the same push, which repairs them even without new commits.
-    Raises Conflict when the tip, or a branch of a cluster, is known to have moved.
+    Raises Conflict when the tip, or a branch of a cluster, is known to have moved, and LostBranch while the remote
+    lacks what is known.
     """
     ids = tuple(written)
     tip = ids[-1] if ids else tips.output
+    _refuse_lost(repository, inputs)
     if tip is None:
         return Publication()
     advances = tuple(_project(repository, inputs, tips, written, author))
@@ -182,6 +198,15 @@ def publish(
         return Publication()
     end = repository.begin_push(tip, old=tips.output, branches=advances)
     return Publication(commits=ids, branches=advances, end=end)
+
+
+def _refuse_lost(repository: Repository, inputs: PassInput) -> None:
+    """Raise LostBranch where a branch lacks commits that it is known to have had, even with nothing to push."""
+    if keeps_cluster_branches(inputs.desired):
+        repository.branches()  # they are fetched by the first look at them, and then by each fetch
+    losses = repository.tips().losses
+    if losses:
+        raise refusal(losses)
 
 
 def _project(

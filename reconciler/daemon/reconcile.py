@@ -16,8 +16,9 @@ import structlog
 
 from reconciler.bulkhead import Seam, attempt
 from reconciler.core.commits import events
+from reconciler.core.commits.branch_loss import loss_problem
 from reconciler.core.commits.templates import render_templates
-from reconciler.core.commits.write import RenderedPlan, write_commits
+from reconciler.core.commits.write import RenderedPlan, unanchored_clusters, write_commits
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.enrolment import Enrolment
 from reconciler.core.decide.state.order import Order
@@ -135,7 +136,7 @@ class PassDecision:
     @property
     def problems(self) -> tuple[Problem, ...]:
         """All that is wrong with the files of both branches and the observations, and every bug that was met."""
-        return (*self.inputs.problems, *self.bug_problems)
+        return (*map(loss_problem, self.tips.losses), *self.inputs.problems, *self.bug_problems)
 
     @property
     def bug_problems(self) -> tuple[Problem, ...]:
@@ -328,7 +329,15 @@ def with_mass_deletion(inputs: PassInput, confirmations: DeletionConfirmations) 
 def render_plan(world: World, decision: PassDecision) -> RenderedPlan:
     """Turn a plan into commits, as far as it can be written. Nothing leaves this process yet."""
     templates = render_templates(decision.plan, decision.inputs.desired)
-    inputs = gather(world.repository, world.charts, decision.plan, templates, decision.tips, author=world.author)
+    inputs = gather(
+        world.repository,
+        world.charts,
+        decision.plan,
+        templates,
+        decision.tips,
+        author=world.author,
+        unanchored=unanchored_clusters(decision.inputs),
+    )
     return write_commits(decision.plan, templates, inputs, decision.inputs, world.author)
 
 

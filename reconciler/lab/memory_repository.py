@@ -113,6 +113,11 @@ class MemoryRepository:
             if _below(path, under)
         ]
 
+    def obstacles(self, commit: CommitId, directories: Iterable[str]) -> Mapping[str, str]:
+        """Find the paths that hold a file in place of a directory."""
+        files = self._files(commit)
+        return {path: "file" for path in directories if path in files}
+
     def changes(self, old: CommitId, new: CommitId, *, under: Sequence[str] = ()) -> list[FileChange]:
         """List the files that differ between two commits."""
         before, after = self._files(old), self._files(new)

@@ -316,6 +316,13 @@ REMOTE_OUTPUT = InputBound(
     unit=Unit.BYTES,
     beyond="ends the exchange as a failed one",
 )
+COMMITS_READ_BACK = InputBound(
+    input=BoundedInput.REMOTE,
+    of="the history in which a known commit is searched for",
+    most=50_000,
+    unit=Unit.OBJECTS,
+    beyond="is not read, and the branch counts as lost where the mirror held that commit",
+)
 
 # Answers over HTTP
 

@@ -14,6 +14,7 @@ from datetime import datetime
 from enum import Enum
 
 from reconciler.errors import InvalidInput
+from reconciler.model.branch_loss import BranchLoss
 from reconciler.model.ids import BlobId, ClusterName, CommitId, TreeId
 
 
@@ -122,6 +123,8 @@ class Tips:
     """Committer time of the output tip: history must not run backwards even if the clock does."""
     unsigned: CommitId | None = None
     """The real tip of the source branch, where `source` stands for it since no allowed signer has signed it."""
+    losses: tuple[BranchLoss, ...] = ()
+    """Branches that lack their last known commits; `output` is the known one where the mirror holds it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -58,6 +58,13 @@ def test_not_ready_while_the_remote_shows_another_host_key() -> None:
     assert (answer.status_code, answer.json()["status"]) == (503, "alarm")
 
 
+def test_daemon_that_may_not_write_is_alive_and_not_ready_and_says_why() -> None:
+    stopped = client(replace(WELL, trouble="branch placements: it was last seen at 5c0e", lost=True))
+    answers = [stopped.get(path) for path in ("/healthz", "/readyz")]
+    assert [(answer.status_code, answer.json()["status"]) for answer in answers] == [(200, "stopped"), (503, "stopped")]
+    assert all("lacks commits" in answer.json()["reason"] and "5c0e" not in answer.text for answer in answers)
+
+
 def test_errors_of_the_framework_have_our_envelope() -> None:
     for answer in (client().get("/nothing"), client().get("/api/v1/observations"), client().get("/redoc")):
         body = answer.json()

@@ -14,7 +14,7 @@ from reconciler.core.commits.cluster_branches import catch_up_message
 from reconciler.core.decide.decide import sweep
 from reconciler.daemon.reconcile import reconcile_once
 from reconciler.daemon.steer import carry_out, draft_from_git, draft_sweep
-from reconciler.errors import Conflict, InvalidInput
+from reconciler.errors import Conflict, InvalidInput, LostBranch
 from reconciler.model.ids import ClusterName, CommitId
 from reconciler.model.tree import Advance, branch_of
 from tests.builders.passes import BRANCHES, SOURCE_FILES, Passes
@@ -145,38 +145,80 @@ def test_after_a_revert_the_branch_is_as_it_was(remote: Remote, passes: Passes) 
     assert remote.subjects(of("worker-3"))[0].startswith('Revert "burst(llm/vllm): 2 replicas on worker-3')
 
 
-@pytest.mark.parametrize("change", ["commit", "set back", "elsewhere", "delete"])
-def test_a_branch_that_somebody_moved_is_put_right_by_the_next_pass(
-    remote: Remote, passes: Passes, change: str
-) -> None:
+def test_a_commit_of_a_person_on_a_branch_is_put_right_by_the_next_pass(remote: Remote, passes: Passes) -> None:
     burst(passes)
     right, output = branches(remote), remote.tip("placements")
     name = of("worker-2")
-    if change == "commit":
-        (path, *_) = remote.files(name)
-        remote.commit(name, {path: None, "README.md": "mine"})
-    elif change == "set back":
-        remote.move(name, CommitId(remote.git("rev-parse", f"{name}~1")))
-    elif change == "elsewhere":
-        remote.move(name, remote.tip("main"))
-    else:
-        remote.move(name, None)
-    theirs = remote.tip(name)
+    (path, *_) = remote.files(name)
+    theirs = remote.commit(name, {path: None, "README.md": "mine"})
     passes.advance(1)
     outcome = passes.run_once()
     assert branches(remote) == right
     assert remote.tip("placements") == output
     (event,) = outcome.events
     assert event.line == "follow(worker-2): brought to where the output branch stands"
-    if theirs:
-        assert remote.git("rev-parse", f"{name}~1") == theirs, "nothing is forced"
+    assert remote.git("rev-parse", f"{name}~1") == theirs, "nothing is forced"
     assert output is not None
-    new = change == "delete"
     assert remote.run("log", "-1", "--format=%B", name).decode().rstrip("\n") + "\n" == catch_up_message(
-        ClusterName("worker-2"), output, new=new
+        ClusterName("worker-2"), output, new=False
     )
     passes.advance(1)
     assert passes.run_once().branches == ()
+
+
+def _lose(remote: Remote, name: str, change: str) -> None:
+    if change == "set back":
+        remote.move(name, CommitId(remote.git("rev-parse", f"{name}~1")))
+    elif change == "elsewhere":
+        remote.move(name, remote.tip("main"))
+    else:
+        remote.move(name, None)
+
+
+LOST = pytest.mark.parametrize("change", ["set back", "elsewhere", "delete"])
+
+
+@LOST
+@pytest.mark.parametrize("accept", [False, True])
+def test_a_branch_that_lacks_what_was_pushed_stops_all_writes_until_a_person_has_settled_it(
+    remote: Remote, passes: Passes, repository: GitRepository, change: str, accept: bool
+) -> None:
+    burst(passes)
+    right, name = branches(remote), of("worker-2")
+    _lose(remote, name, change)
+    before = remote.git("for-each-ref")
+    passes.missing = 6
+    for _ in range(2):
+        passes.advance(1)
+        with pytest.raises(LostBranch, match=f"branch {name}: it was last seen at"):
+            passes.run_once()
+    assert remote.git("for-each-ref") == before
+    assert [loss.branch for loss in passes.look().tips.losses] == [name]
+    drafted = repository.draft_restoration(accept=accept, now=passes.moment, person=repository._committer)
+    repository.carry_out_restoration(drafted)
+    passes.missing = 3
+    passes.advance(1)
+    passes.run_once()
+    assert branches(remote) == right
+
+
+@LOST
+def test_a_pass_of_its_own_sees_that_the_branch_of_a_cluster_is_lost(
+    remote: Remote, passes: Passes, repository: GitRepository, change: str, tmp_path: Path
+) -> None:
+    with GitRepository(remote.url, cache=tmp_path / "shared") as once:
+        first = Passes(once)
+        first.missing = 3
+        first.run()
+    name = of("worker-2")
+    _lose(remote, name, change)
+    there = remote.tip(name)
+    with GitRepository(remote.url, cache=tmp_path / "shared") as again:
+        later = Passes(again)
+        later.missing, later.moment = 3, first.moment
+        with pytest.raises(LostBranch, match=name):
+            later.run_once()
+    assert remote.tip(name) == there
 
 
 def test_what_a_person_does_on_the_output_branch_reaches_the_clusters(remote: Remote, passes: Passes) -> None:
@@ -330,7 +372,7 @@ def test_only_what_was_made_to_follow_a_branch_is_pushed_to_it(
 
 def test_history_of_a_branch_does_not_run_backwards_when_the_clock_does(remote: Remote, passes: Passes) -> None:
     burst(passes)
-    remote.move(of("worker-2"), None)
+    remote.commit(of("worker-2"), {"README.md": "mine"}, at=passes.moment)
     passes.run()
     at = remote.git("log", "-1", "--format=%ct", of("worker-2"))
     remote.commit("placements", {"clusters/worker-2/mine.yaml": "a: 1\n"}, at=passes.moment)
@@ -355,7 +397,7 @@ def test_a_sweep_without_readable_files_ends_the_burst_in_the_cluster_too(
 def test_a_sweep_with_nothing_to_end_puts_the_branches_right(remote: Remote, passes: Passes) -> None:
     burst(passes)
     right = branches(remote)
-    remote.move(of("worker-2"), None)
+    remote.commit(of("worker-2"), {"README.md": "mine"})
     carry_out(passes.world(), passes.memory, draft_from_git(passes.world(), passes.memory, sweep))
     assert branches(remote) == right
 

@@ -17,7 +17,9 @@ def test_a_ref_that_an_orphaned_push_moved_is_noticed_after_one_conflict(
     before = repository.fetch()
     newer = remote.commit("placements", {"README.md": "b"})
     # What git push of a killed daemon does last: the mirror's own ref follows the remote's.
-    repository._branches.local(["fetch", "-q", remote.url, "+refs/heads/placements:refs/overspill/output"])
+    repository._branches.local(
+        ["fetch", "-q", remote.url, "+refs/heads/placements:refs/overspill/known/output/placements"]
+    )
     assert repository.fetch() == before
     mine = Commit(message="mine\n", author=OURS, at=MORNING, writes={"mine": b"1"})
     (made,) = repository.write(before.output, [mine])

@@ -49,14 +49,14 @@ def test_output_branch_made_by_somebody_else_appears(remote, repository):
     assert repository.fetch().output == output
 
 
-def test_deleted_branch_is_noticed_and_its_return_too(remote, repository):
+def test_deleted_source_branch_is_noticed_and_its_return_too(remote, repository):
     source = remote.commit("main", {"a": "1"})
     output = remote.commit("placements", {"b": "1"})
     repository.fetch()
-    remote.move("placements", None)
-    assert (repository.fetch().source, repository.fetch().output) == (source, None)
-    remote.move("placements", output)
-    assert repository.fetch().output == output
+    remote.move("main", None)
+    assert (repository.fetch().source, repository.fetch().output) == (None, output)
+    remote.move("main", source)
+    assert repository.fetch().source == source
 
 
 def test_branches_of_people_are_listed_by_name_and_ours_are_not(remote, repository):
@@ -66,13 +66,13 @@ def test_branches_of_people_are_listed_by_name_and_ours_are_not(remote, reposito
     assert repository.branch_names() == ["team/live", "trunk"]
 
 
-def test_forced_push_is_followed(remote, repository):
-    remote.commit("main", {"a": "1"})
-    kept = remote.commit("placements", {"b": "1"})
-    remote.commit("placements", {"b": "2"})
+def test_forced_push_of_the_source_branch_is_followed(remote, repository):
+    kept = remote.commit("main", {"a": "1"})
+    remote.commit("main", {"a": "2"})
+    remote.commit("placements", {"b": "1"})
     repository.fetch()
-    remote.move("placements", kept)
-    assert repository.fetch().output == kept
+    remote.move("main", kept)
+    assert repository.fetch().source == kept
 
 
 def test_first_fetch_brings_the_last_commit_only(remote, repository, tmp_path):

@@ -119,7 +119,7 @@ def test_mirrors_of_killed_processes_are_taken_over_and_cleared_away(filled, tmp
         "config.lock",
         "packed-refs.lock",
         "refs/overspill/source.lock",
-        "refs/overspill/output.lock",
+        "refs/overspill/known/output/placements.lock",
         "objects/pack/tmp_pack_x1y2z3",
     ],
 )
@@ -148,7 +148,7 @@ def _remove_packs(mirror: Path) -> None:
 
 
 def _empty_refs(mirror: Path) -> None:
-    for ref in mirror.glob("refs/overspill/*"):
+    for ref in (mirror / "refs" / "overspill" / "source", *mirror.glob("refs/overspill/known/output/*")):
         ref.write_text("")
 
 

@@ -155,7 +155,7 @@ def test_nothing_written_is_visible_before_the_push(remote, repository, tmp_path
     repository.write(tip, [_commit({"b": b"1"})])
     assert remote.tip("placements") == tip == repository.tips().output
     refs = [path.name for path in (tmp_path / "cache").glob("*/mirror.git/refs/**/*") if path.is_file()]
-    assert refs == ["output"]
+    assert refs == ["placements"]
 
 
 def test_writing_nothing_makes_nothing(repository):

@@ -9,21 +9,18 @@ from datetime import UTC, datetime
 from reconciler.adapters.git import remote as address
 from reconciler.adapters.git import remote_errors
 from reconciler.adapters.git.history import FIRST_STEP, GROWTH
+from reconciler.adapters.git.known_tips import FETCH, KnownTips
 from reconciler.adapters.git.mirror import Mirror
 from reconciler.adapters.git.objects import Missing, ObjectReader
 from reconciler.adapters.git.remote import Remote
 from reconciler.adapters.git.run import Output, Runner
 from reconciler.errors import Conflict, InvalidInput, OverspillError, Transient
 from reconciler.model.ids import ClusterName, CommitId, TreeId, is_name
-from reconciler.model.tree import Branch, Proposal, Tips, is_branch_name
+from reconciler.model.tree import Branch, Identity, Proposal, Tips, is_branch_name
 
 SOURCE = "refs/overspill/source"
-OUTPUT = "refs/overspill/output"
-CLUSTERS = "refs/overspill/clusters/"
 PROPOSAL = "refs/overspill/proposal"
 
-# A fetch moves only the refs that its command names: the refspecs of the configuration are for pushes.
-_FETCH = ("fetch", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--progress", "--refmap=")
 _BROKEN = re.compile(
     r"^(?:fatal|error): .*(?:not a git repository: |bad object|bad tree|bad ref|broken|corrupt|is empty|unable to read"
     r"|missing (?:blob|tree|commit)|invalid sha1 pointer|valid object|bad config|unresolved deltas|inflate"
@@ -32,6 +29,10 @@ _BROKEN = re.compile(
     re.MULTILINE,
 )
 """Git's messages about a damaged mirror; any other failure of a fetch is the remote's."""
+_NEWS = re.compile(r"^ [^=].* -> refs/overspill/", re.MULTILINE)
+_FETCHED = re.compile(r"^ \S.* -> (refs/overspill/\S+)", re.MULTILINE)
+_NOT_FOLLOWING = re.compile(r"^ ! \[rejected\] .*\(non-fast-forward\)$", re.MULTILINE)
+"""Git's line on a branch that does not follow its known tip, which therefore stays."""
 
 
 class RemoteBranches:
@@ -41,7 +42,15 @@ class RemoteBranches:
     """
 
     def __init__(
-        self, remote: Remote, mirror: Mirror, runner: Runner, *, source: str, output: str, clusters: str
+        self,
+        remote: Remote,
+        mirror: Mirror,
+        runner: Runner,
+        committer: Identity,
+        *,
+        source: str,
+        output: str,
+        clusters: str,
     ) -> None:
         """Open the existing mirror, or make one; nothing is fetched yet."""
         self.remote = remote
@@ -53,11 +62,15 @@ class RemoteBranches:
         self._branches: Mapping[ClusterName, Branch] | None = None
         self._branches_read = False
         self.tips = Tips(source=None, output=None)
+        self._output_gone = False
         self.doubtful = False
         """Set by a push: its git moves the ref of the mirror, even if the daemon that started it is killed. So a fetch
         without news does not prove that `tips` is right."""
         self.renewals = 0
         self._mirror = mirror
+        self.known = KnownTips(
+            runner, self.reader, mirror, committer, output=output, clusters=clusters, deepen=self.deepen
+        )
         if not mirror.exists() or not self._take_refs():
             self._renew()
 
@@ -69,19 +82,24 @@ class RemoteBranches:
     def fetch(self) -> Tips:
         """Fetch both branches and return their tips.
 
-        It takes one process while both branches are known to exist, which is silent without news. Raises Transient if
-        the remote is unreachable or hangs, InvalidInput if it is missing or denies access.
+        It takes one process while both branches are known to exist, which is silent without news. A branch of ours that
+        does not follow its known tip stays as it was known, and is among the losses. Raises Transient if the remote is
+        unreachable or hangs, InvalidInput if it is missing or denies access.
         """
         doing = f"fetching {self.remote.shown}"
         if not self._branches_read:
             self._branches = None
         self._branches_read = False
-        look = self.tips.source is None or self.tips.output is None
+        look = self.tips.source is None or self.tips.output is None or self.output in self.known.losses
         for _ in range(3):
             done = self._fetch_listed(doing) if look else self._fetch_both()
-            if done.status == 0 and not (look or self.doubtful) and "-> refs/overspill/" not in done.stderr:
+            doubtful = look or self.doubtful or self.known.doubtful
+            if done.status == 0 and not doubtful and _NEWS.search(done.stderr) is None and not self._gone(done):
                 return self.tips
-            if done.status == 0 and self._take_refs():
+            unfollowed = _is_unfollowed(done)
+            if (done.status == 0 or unfollowed) and self._take_refs():
+                if unfollowed or self.known.doubtful or self._gone(done):
+                    self._judge()
                 self.doubtful = False
                 return self.tips
             if done.status == 0 or _BROKEN.search(done.stderr):
@@ -118,7 +136,7 @@ class RemoteBranches:
         while True:
             before = self.shallow()
             refs = [self.source, f"+{branch}:{PROPOSAL}"]
-            done = self.runner.run([*_FETCH, f"--depth={depth}", address.NAME, *refs], remote=True)
+            done = self.runner.run([*FETCH, f"--depth={depth}", address.NAME, *refs], remote=True)
             if "couldn't find remote ref" in done.stderr:
                 raise InvalidInput(f"{doing}: the fleet repository has no such branch (try `git push origin {name}`)")
             if done.status:
@@ -142,15 +160,20 @@ class RemoteBranches:
             listed = self.runner.run(["ls-remote", "--heads", address.NAME, f"{self._clusters}*"], remote=True)
             if listed.status:
                 raise self.failure(doing, listed)
-            # Without any branch, git fails on --depth without a message.
-            depth = ["--depth=1"] if listed.stdout else []
-            done = self.runner.run([*_FETCH, *depth, "--prune", address.NAME, self._cluster_refspec()], remote=True)
-            if done.status:
+            # Without any branch, git fails on --depth without a message; a known one would lose its history by it.
+            known = self.local(["for-each-ref", "--count=1", self.known.cluster_refs])
+            depth = ["--depth=1"] if listed.stdout and not known else []
+            done = self.runner.run([*FETCH, *depth, address.NAME, self._cluster_refspec()], remote=True)
+            if done.status and not _is_unfollowed(done):
                 raise self.failure(doing, done)
             self._branches = {}
             if not self._take_refs():
                 self._renew()
                 raise Transient(f"{doing}: the mirror is broken and will be fetched anew")
+            heads = set(listed.stdout.decode(errors="replace").replace("\t", "\n").splitlines()[1::2])
+            gone = any(f"{self._clusters}{cluster}" not in heads for cluster in self._branches)
+            if _is_unfollowed(done) or gone or self.known.doubtful:
+                self._judge()
         return self._branches
 
     def note_moved(self, moved: Mapping[ClusterName, Branch]) -> None:
@@ -161,7 +184,7 @@ class RemoteBranches:
     def deepen(self, branch: str, depth: int) -> None:
         """Fetch the last `depth` commits of a branch; our refs stay even if it has moved."""
         doing = f"fetching the history of {branch.removeprefix('refs/heads/')}"
-        done = self.runner.run([*_FETCH, f"--depth={depth}", address.NAME, branch], remote=True)
+        done = self.runner.run([*FETCH, f"--depth={depth}", address.NAME, branch], remote=True)
         if "couldn't find remote ref" in done.stderr:
             raise Conflict(f"{doing}: the branch is gone")
         if done.status:
@@ -173,7 +196,7 @@ class RemoteBranches:
         Servers give any commit that a branch or tag of theirs leads to. Raises InvalidInput where this one does not.
         """
         doing = f"fetching commit {commit[:12]} of {self.remote.shown}"
-        done = self.runner.run([*_FETCH, "--depth=1", address.NAME, commit], remote=True)
+        done = self.runner.run([*FETCH, "--depth=1", address.NAME, commit], remote=True)
         if "not our ref" in done.stderr or "couldn't find remote ref" in done.stderr:
             raise InvalidInput(f"{doing}: it is not there any more (push it to a branch again, or sync another one)")
         if done.status:
@@ -214,14 +237,18 @@ class RemoteBranches:
 
     def _cluster_refspec(self) -> str:
         """Write the refspec of the branches of clusters."""
-        return f"+{self._clusters}*:{CLUSTERS}*"
+        return f"{self._clusters}*:{self.known.cluster_refs}*"
 
     def _fetch_both(self) -> Output:
-        """Fetch both branches, and the branches of clusters if they were read last time, in one process."""
-        wanted = [f"+{self.source}:{SOURCE}", f"+{self.output}:{OUTPUT}"]
+        """Fetch both branches, and the branches of clusters if they were read last time, in one process.
+
+        Branches of ours are neither forced nor pruned.
+        """
+        self._output_gone = False
+        wanted = [f"+{self.source}:{SOURCE}", f"{self.output}:{self.known.output_ref}"]
         if self._branches is not None:
-            wanted = ["--prune", *wanted, self._cluster_refspec()]
-        return self.runner.run([*_FETCH, address.NAME, *wanted], remote=True)
+            wanted = ["--verbose", *wanted, self._cluster_refspec()]  # names also those without news
+        return self.runner.run([*FETCH, address.NAME, *wanted], remote=True)
 
     def _fetch_listed(self, doing: str) -> Output:
         """List which of both branches exist, and fetch those, a new one without its history.
@@ -235,52 +262,77 @@ class RemoteBranches:
         names = {line.partition(b"\t")[2].decode(errors="replace") for line in listed.stdout.splitlines()}
         fetched: list[str] = []
         new: list[str] = []
-        for ours, theirs, tip in ((SOURCE, self.source, self.tips.source), (OUTPUT, self.output, self.tips.output)):
-            if theirs in names:
-                (fetched if tip else new).append(f"+{theirs}:{ours}")
-            elif tip:
-                self.local(["update-ref", "-d", ours])
+        if self.source in names:
+            (fetched if self.tips.source else new).append(f"+{self.source}:{SOURCE}")
+        elif self.tips.source:
+            self.local(["update-ref", "-d", SOURCE])
+        self._output_gone = self.output not in names
+        if not self._output_gone:
+            (fetched if self.tips.output else new).append(f"{self.output}:{self.known.output_ref}")
         done = listed
         for depth, refspecs in (([], fetched), (["--depth=1"], new)):
             if refspecs:
-                done = self.runner.run([*_FETCH, *depth, address.NAME, *refspecs], remote=True)
+                done = self.runner.run([*FETCH, *depth, address.NAME, *refspecs], remote=True)
                 if done.status:
                     return done
         return done
 
+    def _gone(self, done: Output) -> bool:
+        """Tell whether a fetch shows that the remote lacks a branch that is known."""
+        if self._branches is None:
+            return self._output_gone and self.tips.output is not None
+        fetched = set(_FETCHED.findall(done.stderr))
+        return any(f"{self.known.cluster_refs}{cluster}" not in fetched for cluster in self._branches)
+
+    def _judge(self) -> None:
+        """Judge the branches that do not follow what is known of them, and read the refs as that leaves them."""
+        self.known.judge(with_clusters=self._branches is not None)
+        if not self._take_refs():
+            self._renew()
+            raise Transient(f"comparing branches of {self.remote.shown}: the mirror is broken and will be fetched anew")
+
     def _take_refs(self) -> bool:
         """Read the refs of the mirror; False if it is broken."""
         fields = "--format=%(refname) %(objectname) %(committerdate:unix) %(tree) %(objecttype)"
-        followed = [] if self._branches is None else [CLUSTERS]
-        listed = self.runner.run(["for-each-ref", fields, SOURCE, OUTPUT, *followed])
+        followed = [] if self._branches is None else [self.known.cluster_refs]
+        listed = self.runner.run(["for-each-ref", fields, SOURCE, self.known.output_ref, *followed])
         refs = {line[0]: line for line in (line.split(" ") for line in listed.stdout.decode().splitlines())}
-        source, output = refs.get(SOURCE), refs.get(OUTPUT)
+        source, output = refs.get(SOURCE), refs.get(self.known.output_ref)
         self._refuse_other_objects(refs.values())
         if listed.status == 0:
             self.tips = Tips(
                 source=CommitId(source[1]) if source else None,
                 output=CommitId(output[1]) if output else None,
                 output_at=datetime.fromtimestamp(int(output[2]), UTC) if output else None,
+                losses=tuple(self.known.losses.values()),
             )
             if self._branches is not None:
-                names = ((ref.removeprefix(CLUSTERS), line) for ref, line in refs.items() if ref.startswith(CLUSTERS))
+                names = (
+                    (ref.removeprefix(self.known.cluster_refs), line)
+                    for ref, line in refs.items()
+                    if ref.startswith(self.known.cluster_refs)
+                )
                 self._branches = {ClusterName(name): _branch(line) for name, line in names if is_name(name)}
         return listed.status == 0
 
     def _refuse_other_objects(self, refs: Iterable[Sequence[str]]) -> None:
         """Raise InvalidInput for a branch that is no commit; the next fetch begins anew, as it may be mended then."""
-        names = {SOURCE: self.source, OUTPUT: self.output}
+        names = {SOURCE: self.source, self.known.output_ref: self.output}
         for ref, *_, kind in refs:
             if kind != "commit":
-                branch = names.get(ref, f"{self._clusters}{ref.removeprefix(CLUSTERS)}").removeprefix("refs/heads/")
-                self._renew()
+                cluster = ClusterName(ref.removeprefix(self.known.cluster_refs))
+                branch = names.get(ref, f"{self._clusters}{cluster}").removeprefix("refs/heads/")
+                earlier = (self._branches or {}).get(cluster)
+                known = self.tips.output if ref == self.known.output_ref else (earlier.commit if earlier else None)
+                self._renew({ref: known})
                 raise InvalidInput(
                     f"reading {self.remote.shown}: its branch {branch} points to a {kind}, not to a commit"
                     " (delete it there, or choose another branch)"
                 )
 
-    def _renew(self) -> None:
+    def _renew(self, overwritten: Mapping[str, CommitId | None] | None = None) -> None:
         """Replace the mirror by an empty one; the next fetch fills it."""
+        self.known.remember(overwritten or {})
         self.reader.close()
         self._mirror.throw_away()
         self.renewals += 1
@@ -289,6 +341,11 @@ class RemoteBranches:
         made = self.runner.run(["init", "-q", "--bare", "--template=", str(self.runner.git_dir)])
         if made.status:
             raise Transient(f"making the mirror {self.runner.git_dir}: {made.stderr.strip()}")
+
+
+def _is_unfollowed(done: Output) -> bool:
+    """Tell whether a fetch has failed for nothing but branches that do not follow their known tips."""
+    return done.status != 0 and "fatal:" not in done.stderr and _NOT_FOLLOWING.search(done.stderr) is not None
 
 
 def _branch(line: Sequence[str]) -> Branch:

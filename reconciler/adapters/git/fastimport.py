@@ -84,6 +84,25 @@ def with_trailers(message: str, trailers: Sequence[str]) -> str:
     return text + ("\n" if begun else "\n\n") + "\n".join(trailers) + "\n"
 
 
+def grafted_stream(base: CommitId | None, commits: Sequence[tuple[str, bytes]]) -> bytes:
+    """Write existing commits again on top of another base, as git stored them: their files, people, times and words.
+
+    Each comes with its id, oldest first; fast-import prints the new ids in that order.
+    """
+    parts: list[bytes] = [f"reset {_BRANCH}\n\n".encode()]
+    for number, (_, raw) in enumerate(commits, start=1):
+        head, _, message = raw.partition(b"\n\n")
+        people = b"\n".join(line for line in head.split(b"\n") if line.startswith((b"author ", b"committer ")))
+        tree = head.partition(b"\n")[0].removeprefix(b"tree ")
+        parts.append(f"commit {_BRANCH}\nmark :{number}\n".encode() + people + b"\n" + _data(message))
+        if number == 1 and base is not None:
+            parts.append(f"from {base}\n".encode())
+        parts.append(b"deleteall\nM 040000 " + tree + b' ""\n')
+        parts.append(f"get-mark :{number}\n".encode())
+    parts.append(_END)
+    return b"".join(parts)
+
+
 def _head(number: int, message: str, author: Identity, committer: Identity, seconds: int) -> bytes:
     """Write the head of a commit: author, committer, time and message.
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from reconciler.adapters import operating_system
 from reconciler.adapters.git import checkout, remote
+from reconciler.adapters.git.known_tips import output_ref
 
 _MIRROR = "refs/overspill"
 _SECONDS = 5
@@ -71,7 +72,7 @@ def local_branches(
         return branches
     # 2. A command has fetched it before.
     mirror = cache / hashlib.sha256(address.url.encode()).hexdigest()[:16] / "mirror.git" if cache else None
-    if mirror and _is_ours(mirror) and (branches := _branches(mirror, f"{_MIRROR}/source", f"{_MIRROR}/output")):
+    if mirror and _is_ours(mirror) and (branches := _branches(mirror, f"{_MIRROR}/source", output_ref(output_branch))):
         return branches
     # 3. The current directory is a checkout of it.
     if url and checkout.origin(directory) != url:

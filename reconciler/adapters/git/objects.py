@@ -50,6 +50,14 @@ def parse_other_entries(listing: bytes) -> list[TreeEntry]:
     ]
 
 
+def parse_obstacles(listing: bytes) -> dict[str, str]:
+    """Parse the output of ``ls-tree -z``: the kinds of what is no directory, by path."""
+    entries = (entry.partition("\t") for entry in listing.decode(errors="surrogateescape").split("\0") if entry)
+    kinds = {"120000": "link", "160000": "submodule", "040000": ""}
+    found = {path: kinds.get(mode[:6], "file") for mode, _, path in entries}
+    return {path: kind for path, kind in found.items() if kind}
+
+
 def parse_changes(listing: bytes) -> list[FileChange]:
     """Parse the output of ``diff-tree -r --raw -z``. Anything but a regular file counts as absent on its side."""
     changes = []

@@ -12,13 +12,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from reconciler.adapters.git import push
+from reconciler.adapters.git import push, restore
 from reconciler.adapters.git import remote as address
-from reconciler.adapters.git.branches import CLUSTERS, OUTPUT, RemoteBranches, branch_ref
+from reconciler.adapters.git.branches import RemoteBranches, branch_ref
 from reconciler.adapters.git.commits import StoredCommit, parse
 from reconciler.adapters.git.delivery_refs import DeliveryRefs
 from reconciler.adapters.git.fastimport import projected_stream, stream
 from reconciler.adapters.git.history import History
+from reconciler.adapters.git.known_tips import KnownTip, cluster_refs, output_ref
 from reconciler.adapters.git.mirror import SETTINGS, Mirror
 from reconciler.adapters.git.objects import (
     MirrorFiles,
@@ -30,12 +31,15 @@ from reconciler.adapters.git.objects import (
     parse_clusters,
     parse_directories,
     parse_entries,
+    parse_obstacles,
     parse_other_entries,
 )
 from reconciler.adapters.git.push import RefUpdate, doing
 from reconciler.adapters.git.remote import Credentials
+from reconciler.adapters.git.restore import Restoration
 from reconciler.adapters.git.run import RemoteBounds, Runner
 from reconciler.adapters.git.signing import AllowedSigners, SigningKey, open_signer, signed
+from reconciler.core.commits.branch_loss import refusal
 from reconciler.core.commits.trailers import is_own
 from reconciler.core.fleet.path_history import PathHistories
 from reconciler.errors import Conflict, InvalidInput, OverspillError, Transient
@@ -116,7 +120,7 @@ class GitRepository:
         settings = [*SETTINGS.items(), *remote.settings().items()]
         settings += [
             (f"remote.{address.NAME}.fetch", refspec)
-            for refspec in (f"+{output}:{OUTPUT}", f"+{clusters}*:{CLUSTERS}*")
+            for refspec in (f"{output}:{output_ref(output)}", f"{clusters}*:{cluster_refs(output)}*")
         ]
         runner = Runner(
             git_dir=mirror.git_dir,
@@ -135,7 +139,9 @@ class GitRepository:
         self.shelf = MirrorFiles(runner)
         self.deliveries = DeliveryRefs(runner, remote)
         try:
-            self._branches = RemoteBranches(remote, mirror, runner, source=source, output=output, clusters=clusters)
+            self._branches = RemoteBranches(
+                remote, mirror, runner, committer, source=source, output=output, clusters=clusters
+            )
         except OverspillError:
             mirror.close()
             raise
@@ -207,6 +213,11 @@ class GitRepository:
         if kind != b"commit" and not self._is_earlier(commit):
             raise InvalidInput(f"commit {commit[:12]} is not in the history of the fleet repository's source branch")
         return parse_entries(self._branches.local(arguments), sizes=sizes)
+
+    def obstacles(self, commit: CommitId, directories: Iterable[str]) -> Mapping[str, str]:
+        """Find those paths of a commit that hold a file, a link or a submodule in place of a directory."""
+        listing = self._branches.local(["ls-tree", "-z", checked_id(commit), "--", *sorted(set(directories))])
+        return parse_obstacles(listing)
 
     def changes(self, old: CommitId, new: CommitId, *, under: Sequence[str] = ()) -> list[FileChange]:
         """List the files that differ between two commits, sorted by path.
@@ -389,6 +400,7 @@ class GitRepository:
         """
         output = self._branches.output
         checked_id(new)
+        self._refuse_lost()
         if self._branches.tips.output != old:
             raise Conflict(f"{doing(self._branches, output)}: the branch has moved since this was decided")
         if old is not None and not self._descends(new, old):
@@ -436,7 +448,24 @@ class GitRepository:
 
         Raises Conflict where it has another commit than expected, and InvalidInput where the remote refuses.
         """
+        self._refuse_lost()
         push.begin(self._branches, [RefUpdate(branch=branch_ref(branch), old=old, new=new)])()
+
+    def draft_restoration(self, *, accept: bool, now: datetime, person: Identity) -> list[Restoration]:
+        """Write the commits that settle the losses of the last fetch into the mirror; see `restore.draft`."""
+        losses = self._branches.known.losses
+        drafted = restore.draft(
+            self._branches, losses, accept=accept, now=now, person=person, committer=self._committer
+        )
+        return [replace(each, new=self._sign(each.written, [each.new])[0]) for each in drafted]
+
+    def carry_out_restoration(self, restorations: Sequence[Restoration]) -> None:
+        """Push a drafted restoration. Raises Conflict where a branch has moved meanwhile."""
+        restore.carry_out(self._branches, restorations)
+
+    def expect_known(self, commit: CommitId, *, reported_by: str = "") -> None:
+        """Take a commit for one that the output branch has had; the next fetch judges the branch by it."""
+        self._branches.known.report(KnownTip(commit=checked_id(commit), reported_by=reported_by))
 
     def rehearse_push(self) -> None:
         """Try to push as a dry run: the tip of the output branch, or that of the source branch before it begins.
@@ -509,6 +538,12 @@ class GitRepository:
                 if runner.run([*options, "verify-commit", commit.logged.id]).status == 0:
                     return commit.logged.id
         return None
+
+    def _refuse_lost(self) -> None:
+        """Raise LostBranch where a branch lacks what it is known to have had: nothing is pushed then."""
+        losses = self._branches.known.losses
+        if losses:
+            raise refusal(tuple(losses.values()))
 
     def _history(self, tip: CommitId) -> History:
         """Return the history of the branch that a commit was fetched from."""

@@ -242,7 +242,7 @@ def _commit_order(
     problems: Callable[[PassDecision], Iterable[Problem]] = _ledger_problems,
 ) -> None:
     """Carry out the plan that a person orders, in the person's name."""
-    person = _person(author)
+    person = named_person(author)
     make_draft = partial(draft, decide=lambda inputs: decide(inputs, person), person=person)
     _carry_out(settings, make_draft, form, dry_run=dry_run, empty=empty, problems=problems)
 
@@ -284,7 +284,7 @@ def _draft_for_placements(
         raise
 
 
-def _person(author: str | None) -> Identity:
+def named_person(author: str | None) -> Identity:
     """Return the author of a commit: the option's value, or git's user."""
     if author is not None:
         identity = checkout.parse_identity(author)

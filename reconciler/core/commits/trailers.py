@@ -56,6 +56,7 @@ class Trailer(StrEnum):
     REPLACES = "Overspill-Replaces"  # the placement that a move ends
     SOURCE = "Overspill-Source"  # the commit of the source branch that was decided on
     FROM = "Overspill-From"  # what the objects of the placement were read from, where its template holds no copy
+    SUPERSEDES = "Overspill-Supersedes"  # a commit that the branch lost, by a person's word
     OUTPUT = "Overspill-Output"  # on a cluster's branch: the commit of the output branch it stands for
     DIGEST = "Overspill-Digest"  # over the files of the placement
     DEMAND = "Overspill-Demand"  # what was missing until then, of a workload whose policy looks back

@@ -6,7 +6,7 @@ it was for is returned too, so that the pass can be decided anew without it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -15,7 +15,16 @@ from reconciler.core.commits import messages
 from reconciler.core.commits.templates import RenderedTemplate, RenderedTemplates
 from reconciler.core.commits.trailers import Action, Trailer, write_trailers
 from reconciler.core.decide.state.pass_input import PassInput, Unwritable
-from reconciler.core.engines import ENGINES, Deployment, Engine, anchor_path, engine, placement_files, target_namespace
+from reconciler.core.engines import (
+    DIRECTORIES,
+    ENGINES,
+    Deployment,
+    Engine,
+    anchor_path,
+    engine,
+    placement_files,
+    target_namespace,
+)
 from reconciler.core.engines.deployment import chart_steps
 from reconciler.core.engines.standing_objects import hold_immutable
 from reconciler.core.ledger import placement_record, proposal_record, request_record, restraints
@@ -51,7 +60,7 @@ from reconciler.model.plan import (
 )
 from reconciler.model.policy import Desired
 from reconciler.model.request import Asker, RequestRecord
-from reconciler.model.tree import Commit, Identity, LoggedCommit, checked_path
+from reconciler.model.tree import ROOT, Commit, Identity, LoggedCommit, checked_path
 from reconciler.model.workload import DeploySpec, Json
 from reconciler.text.wording import join_names
 
@@ -147,6 +156,22 @@ class CommitInputs:
     """Files of placements that are written again, by directory and path."""
     history: Mapping[str, tuple[LoggedCommit, ...]] = field(default_factory=dict)
     """Commits of placements that end, by placement id, newest first."""
+    obstacles: Mapping[str, str] = field(default_factory=dict)
+    """Files, links and submodules of people where directories of ours belong: the kind of each, by path."""
+
+    def in_the_way(self, paths: Iterable[str]) -> str:
+        """Say what of people's stands where files are to be written; empty for nothing."""
+        if not self.obstacles:
+            return ""
+        parents = {parent for path in paths for parent in (path, *_parents(path))}
+        stands = sorted(parents & self.obstacles.keys())
+        if not stands:
+            return ""
+        path = stands[0]
+        return (
+            f"a {self.obstacles[path]} that is not Overspill's stands at {path} on the output branch, where its"
+            f" directory belongs, and stays (try: git mv {path} <another name> on that branch)"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,6 +202,44 @@ class RenderedPlan:
     def problems(self) -> tuple[Problem, ...]:
         """Every bug that was met in rendering or writing."""
         return tuple(bug.problem(bug.item) for bug in dict.fromkeys(self.bugs))
+
+
+def _parents(path: str) -> Iterator[str]:
+    """Yield the directories above a path, the nearest first."""
+    while "/" in path:
+        path = path.rpartition("/")[0]
+        yield path
+
+
+def directories_of(change: Change) -> Iterator[str]:
+    """Yield the directories of the output branch that the files of a change are written below."""
+    workload = _workload(change)
+    ledger = f"ledger/{workload.workspace}"
+    yield from ("ledger", ledger, f"{ledger}/requests", f"{ledger}/proposals", f"{ledger}/approvals")
+    yield restraints.ledger_path(workload)
+    match change:
+        case Place(placement=placement) | Resize(after=placement) | Extend(after=placement) | Move(after=placement):
+            yield placement.path
+            yield from directories_of_cluster(placement.cluster)
+        case Restore(drifted=drifted):
+            yield drifted.placement.path
+            yield from directories_of_cluster(drifted.placement.cluster)
+        case _:
+            pass
+
+
+def directories_of_cluster(cluster: ClusterName) -> Iterator[str]:
+    """Yield the directories of the output branch that all placements of a cluster share."""
+    yield from (ROOT, f"{ROOT}/{cluster}", *(f"{ROOT}/{cluster}/{directory}" for directory in DIRECTORIES))
+
+
+def unanchored_clusters(inputs: PassInput) -> Iterator[ClusterName]:
+    """Yield the clusters whose engine's directory is not kept alive yet, and has to be."""
+    for cluster in inputs.desired.clusters.values():
+        chosen = engine(cluster.engine)
+        path = anchor_path(cluster.name, chosen.directory)
+        if path not in inputs.ledger.anchored and chosen.anchor(cluster.name) is not None:
+            yield cluster.name
 
 
 def write_commits(
@@ -257,7 +320,7 @@ class _Writer:
             path = anchor_path(cluster.name, chosen.directory)
             if cluster.engine is chosen.name and path not in anchored:
                 anchor = chosen.anchor(cluster.name)
-                if anchor is not None:
+                if anchor is not None and not self._material.in_the_way([path]):
                     missing.append(cluster.name)
                     writes[path], reason = anchor.content, anchor.reason
         if not writes:
@@ -433,12 +496,15 @@ class _Writer:
         if ledger is not None:
             workload, begun, ended = ledger
             path, left = restraints.ledger_path(workload), self._restraints_after(workload, begun, ended)
-            if path in self._broken:
-                pass  # a person's text is in there; the workload is held back until it is mended anyway
+            if path in self._broken or self._material.in_the_way([path]):
+                pass  # something of a person's is there; a broken record holds the workload back until it is mended
             elif left:
                 files[path] = restraints.write_restraints(workload, left)
             else:
                 removes = (*removes, path)
+        if problem := self._material.in_the_way(files):
+            self._hold_up(change, problem)
+            return
         self.changes.append(change)
         person = (
             change.author
@@ -446,6 +512,16 @@ class _Writer:
             else None
         )
         self._commit(message, key=messages.subject(change), removes=removes, writes=files, author=person)
+
+    def _hold_up(self, change: Change, problem: str) -> None:
+        """Leave a change out whose files would replace something of a person's."""
+        match change:
+            case Place(placement=placement) | Resize(after=placement) | Move(after=placement):
+                self._refuse(placement, problem)
+            case _:
+                self.suppressed.append(
+                    Suppressed(workload=_workload(change), reason=Reason.NOT_RENDERED, message=problem)
+                )
 
     def _restraints_after(
         self, workload: WorkloadId, begun: tuple[Restraint, ...], ended: tuple[Restraint, ...]

@@ -31,8 +31,19 @@ _CALL = (0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10)
 class ProcessMetrics(EventSink):
     """Counts what a daemon does. Safe to use from several threads."""
 
-    def __init__(self, *, output_branch: str, orders: Callable[[], int], bugs: Callable[[], int]) -> None:
-        """Begin at 0; `orders` tells how many orders of callers wait, and `bugs` how many bugs were met."""
+    def __init__(
+        self,
+        *,
+        output_branch: str,
+        orders: Callable[[], int],
+        bugs: Callable[[], int],
+        lost: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Begin at 0.
+
+        `orders` tells how many orders of callers wait, `bugs` how many bugs were met, and `lost` whether a branch lacks
+        commits that it had.
+        """
         self._output_branch = output_branch
         self.registry = registry = CollectorRegistry()
 
@@ -43,6 +54,12 @@ class ProcessMetrics(EventSink):
         waiting = Gauge("overspill_orders_waiting", "Orders of callers of the API that wait.", registry=registry)
         waiting.set_function(orders)
         registry.register(_Bugs(bugs))
+        stopped = Gauge(
+            "overspill_branch_lost",
+            "Whether a branch of the remote lacks commits that it had, so that nothing is written.",
+            registry=registry,
+        )
+        stopped.set_function(lambda: float(lost()))
         self._passes = Counter("overspill_passes", "Passes by result.", ["result"], registry=registry)
         self._pass = histogram("pass_duration_seconds", "Time that a pass takes.", _PASS)
         self._phase = histogram("pass_phase_duration_seconds", "Time that a phase of a pass takes.", _PASS, "phase")

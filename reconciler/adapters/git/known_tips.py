@@ -1,0 +1,357 @@
+"""The last known tips of the branches that Overspill writes; the remote is not believed against them.
+
+Each tip is a ref of the mirror, which git moves forward only: no fetch of ours forces one or prunes it. A branch of the
+remote that does not follow its known tip is judged here: it counts as lost, unless the mirror's history was too short
+to see that it follows, or a commit of the branch says that a person has settled it (`Trailer.SUPERSEDES`).
+
+A mirror that is made again, and the private mirror of a second process, hold no such refs at first. For them the known
+tips are ids without objects, until the branches have been fetched and found to follow them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from urllib.parse import quote, unquote
+
+from reconciler.adapters.git import remote as address
+from reconciler.adapters.git.commits import parse
+from reconciler.adapters.git.history import FIRST_STEP, GROWTH
+from reconciler.adapters.git.mirror import Mirror
+from reconciler.adapters.git.objects import Missing, ObjectReader
+from reconciler.adapters.git.run import Output, Runner
+from reconciler.core.commits.trailers import Trailer, is_own
+from reconciler.errors import Conflict, InvalidInput, Transient
+from reconciler.model.bounds import COMMITS_READ_BACK
+from reconciler.model.branch_loss import BranchLoss, BranchLossKind
+from reconciler.model.ids import CommitId
+from reconciler.model.tree import Identity
+
+# A fetch moves only the refs that its command names: the refspecs of the configuration are for pushes.
+FETCH = ("fetch", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--progress", "--refmap=")
+
+_KNOWN = "refs/overspill/known/"
+_SEEN = "refs/overspill/seen/"
+"""The branches as the remote has them, where they do not follow what is known."""
+_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownTip:
+    """A commit that a branch of the remote is known to have had."""
+
+    commit: CommitId
+    at: datetime | None = None
+    """Its committer time, None where the mirror does not hold the commit."""
+    reported_by: str = ""
+    """The cluster whose engine reported it, where nothing else knows it."""
+
+
+def output_ref(branch: str) -> str:
+    """Return the ref of the mirror for the known tip of an output branch, by its full name."""
+    return f"{_KNOWN}output/{quote(branch.removeprefix('refs/heads/'), safe='')}"
+
+
+def cluster_refs(output: str) -> str:
+    """Return the prefix of the refs of the mirror for the known tips of clusters' branches."""
+    return f"{_KNOWN}clusters/{quote(output.removeprefix('refs/heads/'), safe='')}/"
+
+
+class KnownTips:
+    """Keeps the known tips, and judges branches of the remote that do not follow them."""
+
+    def __init__(
+        self,
+        runner: Runner,
+        reader: ObjectReader,
+        mirror: Mirror,
+        committer: Identity,
+        *,
+        output: str,
+        clusters: str,
+        deepen: Callable[[str, int], None],
+    ) -> None:
+        """Take the full name of the output branch and the prefix of those of clusters; nothing is fetched."""
+        self._runner = runner
+        self._reader = reader
+        self._mirror = mirror
+        self._committer = committer
+        self._output, self._clusters = output, clusters
+        self._deepen = deepen
+        self.output_ref = output_ref(output)
+        self.cluster_refs = cluster_refs(output)
+        self.losses: Mapping[str, BranchLoss] = {}
+        """By the full names of the branches."""
+        self.most = COMMITS_READ_BACK.most
+        """Commits of a branch that are searched for a known one."""
+        self.expected: dict[str, KnownTip] = {}
+        """Known tips that no ref of this mirror holds, by ref."""
+        for git_dir, file in self._memories():
+            self._expect(_refs_of(git_dir) if git_dir else (), _read(file))
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether the next fetch has to be judged even if no branch has moved."""
+        return bool(self.losses or self.expected)
+
+    def branch(self, ref: str) -> str:
+        """Return the full name of the branch of a known tip."""
+        return self._output if ref == self.output_ref else f"{self._clusters}{ref.removeprefix(self.cluster_refs)}"
+
+    def remember(self, overwritten: Mapping[str, CommitId | None]) -> None:
+        """Keep the ids of all known tips before the mirror is thrown away, also for the next process.
+
+        `overwritten` has the known tips of refs that hold no commit now.
+        """
+        refs = {**dict(_refs_of(self._mirror.git_dir)), **overwritten}
+        self._expect([(ref, commit) for ref, commit in refs.items() if commit], _read(self._file))
+        self._write()
+
+    def report(self, tip: KnownTip) -> None:
+        """Take a commit for known that the output branch is to have."""
+        self.expected[self.output_ref] = tip
+        self._write()
+
+    def judge(self, *, with_clusters: bool) -> None:
+        """Compare the branches of the remote with what is known, and take over those that follow it.
+
+        Raises Transient and InvalidInput as a fetch does.
+        """
+        refs = {ref: KnownTip(commit=commit) for ref, commit in _refs_of(self._mirror.git_dir)}
+        known = {**refs, **self.expected}
+        prefixes = (self.output_ref, *([self.cluster_refs] if with_clusters else []))
+        known = {ref: tip for ref, tip in known.items() if ref.startswith(prefixes)}
+        names = [self._output, *([f"{self._clusters}*"] if with_clusters else [])]
+        listed = self._remote(["ls-remote", "--heads", address.NAME, *names])
+        tips = {name: commit for commit, name in (line.split("\t") for line in listed.stdout.decode().splitlines())}
+        losses: dict[str, BranchLoss] = {}
+        for ref, tip in sorted(known.items()):
+            branch = self.branch(ref)
+            stands = CommitId(tips[branch]) if branch in tips else None
+            if stands == tip.commit == (refs[ref].commit if ref in refs else None):
+                continue
+            loss = self._judge_branch(branch, ref, tip, stands)
+            if loss is not None:
+                losses[branch] = loss
+        settled = [ref for ref in self.expected if ref in known and self.branch(ref) not in losses]
+        for ref in settled:
+            del self.expected[ref]
+        if settled:
+            self._write()
+        self.losses = losses
+
+    def contains(self, branch: str, tip: CommitId, known: KnownTip) -> bool | None:
+        """Tell whether a commit is at or before the tip, and fetch as much history as that takes.
+
+        None where the bound on that was met first. Our own commits are never older than those before them, so that the
+        search ends at one that is older than what is searched for.
+        """
+        step = FIRST_STEP
+        while True:
+            listed = self._local(["rev-list", "--timestamp", tip])
+            commits = {CommitId(name): int(at) for at, name in (line.split() for line in listed.splitlines())}
+            if known.commit in commits:
+                return True
+            shallow = self._mirror.shallow()
+            cut = [commit for commit in commits if commit in shallow]
+            ends = [parse(commit, raw) for commit, raw in zip(cut, self._reader.read(cut), strict=True)]
+            ends = [end for end in ends if end.parents]
+            if not ends or (
+                known.at and all(end.logged.at < known.at and is_own(end.logged, self._committer) for end in ends)
+            ):
+                return False
+            if len(commits) >= self.most:
+                return None
+            with contextlib.suppress(Conflict):
+                self._deepen(branch, min(len(commits) + step, self.most))
+            if self._mirror.shallow() == shallow:
+                return False  # the remote has no more of it
+            step *= GROWTH
+
+    def holds(self, commit: CommitId) -> bool:
+        """Tell whether the mirror holds a commit."""
+        return self._reader.holds(commit)
+
+    def obtain(self, commit: CommitId) -> bool:
+        """Fetch a commit from the mirror of another process or, by its id, from the remote, if either has it."""
+        if self.holds(commit):
+            return True
+        if self._mirror.private:
+            local = replace(self._runner, environment={**self._runner.environment, "GIT_ALLOW_PROTOCOL": "file"})
+            source = str(self._mirror.shared / "mirror.git")
+            local.run([*FETCH, "--update-shallow", source, f"+{_KNOWN}*:{_SEEN}*"])
+        if not self.holds(commit):
+            self._runner.run([*FETCH, "--depth=1", address.NAME, commit], remote=True)
+        return self.holds(commit)
+
+    def seen_ref(self, branch: str) -> str:
+        """Return the ref of a branch as the remote has it, while it does not follow what is known."""
+        return f"{_SEEN}{quote(branch, safe='')}"
+
+    def _judge_branch(self, branch: str, ref: str, known: KnownTip, tip: CommitId | None) -> BranchLoss | None:
+        if tip is not None:
+            seen = self.seen_ref(branch)
+            depth = [] if self.holds(known.commit) else ["--depth=1"]
+            self._remote([*FETCH, *depth, address.NAME, f"+{branch}:{seen}"])
+            kind = self._local(["cat-file", "-t", seen]).strip()
+            if kind != "commit":
+                raise InvalidInput(
+                    f"reading the remote: its branch {branch.removeprefix('refs/heads/')} points to a {kind}, not to a"
+                    " commit (delete it there, or choose another branch)"
+                )
+            tip = CommitId(self._local(["rev-parse", seen]).strip())
+        if known.reported_by or not known.at:
+            self.obtain(known.commit)
+        known = replace(known, at=self._time(known.commit) or known.at)
+        if tip is None:
+            if self._is_empty_cluster(ref, known.commit):
+                self._local(["update-ref", "-d", ref])
+                return None
+            return self._lost(branch, BranchLossKind.GONE, known, None)
+        contained = self.contains(branch, tip, known)
+        if contained or (contained is None and known.reported_by) or self._is_settled(tip, known):
+            self._local(["update-ref", ref, tip])
+            return None
+        self._keep(ref, known.commit)
+        return self._relate(branch, known, tip)
+
+    def _keep(self, ref: str, commit: CommitId) -> None:
+        """Let the ref hold a known commit, where the mirror holds it."""
+        if self.holds(commit):
+            self._local(["update-ref", ref, commit])
+
+    def _relate(self, branch: str, known: KnownTip, tip: CommitId) -> BranchLoss:
+        """Say how a branch relates to a known commit that it does not follow."""
+        if not self.holds(known.commit):
+            return self._lost(branch, BranchLossKind.REPLACED, known, tip)
+        if self._is_before(tip, known.commit):
+            return self._lost(branch, BranchLossKind.REWOUND, known, tip)
+        shared = self._runner.run(["merge-base", known.commit, tip]).status == 0
+        if not shared and self._is_cut(known.commit):
+            # The history of the known commit may be too short in the mirror: the remote may still have more of it.
+            self._runner.run([*FETCH, f"--depth={COMMITS_READ_BACK.most}", address.NAME, known.commit], remote=True)
+            if self._is_before(tip, known.commit):
+                return self._lost(branch, BranchLossKind.REWOUND, known, tip)
+            shared = self._runner.run(["merge-base", known.commit, tip]).status == 0
+        kind = BranchLossKind.DIVERGED if shared else BranchLossKind.REPLACED
+        unknown = int(self._local(["rev-list", "--count", tip, f"^{known.commit}"]))
+        return self._lost(branch, kind, known, tip, unknown=unknown)
+
+    def _lost(
+        self, branch: str, kind: BranchLossKind, known: KnownTip, tip: CommitId | None, *, unknown: int = 0
+    ) -> BranchLoss:
+        return BranchLoss(
+            branch=branch.removeprefix("refs/heads/"),
+            kind=kind,
+            known=known.commit,
+            known_at=known.at,
+            tip=tip,
+            tip_at=self._time(tip) if tip else None,
+            unknown=unknown,
+            reported_by=known.reported_by,
+        )
+
+    def _is_settled(self, tip: CommitId, known: KnownTip) -> bool:
+        """Tell whether a commit that came after the known one gives that up, by a person's word."""
+        exclude = [f"^{known.commit}"] if self.holds(known.commit) else []
+        grep = ["--fixed-strings", f"--grep={Trailer.SUPERSEDES}: "]
+        for commit in self._local(["rev-list", *grep, tip, *exclude]).split():
+            (raw,) = self._reader.read([commit])
+            logged = parse(CommitId(commit), raw).logged
+            if Trailer.SUPERSEDES.among(logged) and (known.at is None or logged.at >= known.at):
+                return True
+        return False
+
+    def _is_before(self, commit: CommitId, later: CommitId) -> bool:
+        return self._runner.run(["merge-base", "--is-ancestor", commit, later]).status == 0
+
+    def _is_cut(self, commit: CommitId) -> bool:
+        """Tell whether the mirror holds a part of a commit's history only."""
+        shallow = self._mirror.shallow()
+        return any(name in shallow for name in self._local(["rev-list", commit]).split())
+
+    def _is_empty_cluster(self, ref: str, commit: CommitId) -> bool:
+        """Tell whether this is the branch of a cluster that held nothing any more: a person may remove that."""
+        if ref == self.output_ref or not self.holds(commit):
+            return False
+        return self._local(["rev-parse", f"{commit}^{{tree}}"]).strip() == _EMPTY_TREE
+
+    def _time(self, commit: CommitId) -> datetime | None:
+        try:
+            (raw,) = self._reader.read([commit])
+        except Missing:
+            return None
+        return parse(commit, raw).logged.at
+
+    def _expect(self, refs: Iterable[tuple[str, CommitId]], noted: Mapping[str, KnownTip]) -> None:
+        """Expect known tips; what was expected before came from the remote long ago, and goes first."""
+        for ref, commit in refs:
+            self.expected.setdefault(ref, KnownTip(commit=commit))
+        for ref, tip in noted.items():
+            self.expected[ref] = tip
+
+    @property
+    def _file(self) -> Path:
+        return self._mirror.git_dir.parent / "known"
+
+    def _memories(self) -> Iterable[tuple[Path | None, Path]]:
+        """Yield the mirrors and files whose known tips this mirror has to expect."""
+        yield None, self._file
+        if self._mirror.private:
+            yield self._mirror.shared / "mirror.git", self._mirror.shared / "known"
+
+    def _write(self) -> None:
+        """Note the expected tips for the next process."""
+        lines = (
+            f"{ref} {tip.commit} {int(tip.at.timestamp()) if tip.at else '-'} {quote(tip.reported_by)}\n"
+            for ref, tip in sorted(self.expected.items())
+        )
+        text = "".join(lines)
+        if not text:
+            self._file.unlink(missing_ok=True)
+            return
+        written = self._file.with_name("known.new")
+        written.write_text(text, encoding="utf-8")
+        written.replace(self._file)
+
+    def _remote(self, arguments: list[str]) -> Output:
+        done = self._runner.run(arguments, remote=True)
+        if done.status:
+            raise Transient(f"comparing the branches with what is known: {done.stderr.strip()}")
+        return done
+
+    def _local(self, arguments: list[str]) -> str:
+        done = self._runner.run(arguments)
+        if done.status:
+            raise Transient(f"git {arguments[0]} in the mirror: {done.stderr.strip()}")
+        return done.stdout.decode()
+
+
+def _refs_of(git_dir: Path) -> list[tuple[str, CommitId]]:
+    """Read the known tips of a mirror from its files, also where git itself finds it broken."""
+    refs: dict[str, str] = {}
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        for line in (git_dir / "packed-refs").read_text(encoding="utf-8").splitlines():
+            commit, _, ref = line.partition(" ")
+            refs[ref] = commit
+    for file in (git_dir / _KNOWN).rglob("*"):
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            refs[file.relative_to(git_dir).as_posix()] = file.read_text(encoding="utf-8").strip()
+    return [(ref, CommitId(commit)) for ref, commit in refs.items() if ref.startswith(_KNOWN) and _ID.fullmatch(commit)]
+
+
+def _read(file: Path) -> dict[str, KnownTip]:
+    """Read the tips that a process before has noted; unreadable lines are none."""
+    tips: dict[str, KnownTip] = {}
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        for line in file.read_text(encoding="utf-8").splitlines():
+            ref, commit, at, *by = line.split(" ")
+            with contextlib.suppress(ValueError):
+                moment = None if at == "-" else datetime.fromtimestamp(int(at), UTC)
+                tips[ref] = KnownTip(commit=CommitId(commit), at=moment, reported_by=unquote(" ".join(by)))
+    return tips

@@ -1,0 +1,168 @@
+"""Settles the loss of branches by a person's word: known commits are pushed back, or given up.
+
+No way forces a branch. A commit that is not known stays in the history of its branch whatever a person chooses. Nothing
+is visible before the one push of all branches, so that whoever is killed before it can begin again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from reconciler.adapters.git import push
+from reconciler.adapters.git import remote as address
+from reconciler.adapters.git.branches import RemoteBranches
+from reconciler.adapters.git.commits import parse
+from reconciler.adapters.git.fastimport import grafted_stream
+from reconciler.adapters.git.known_tips import FETCH
+from reconciler.core.commits.branch_loss import accept_message, describe_loss, restore_message
+from reconciler.core.ledger.read import ROOTS
+from reconciler.errors import InvalidInput
+from reconciler.model.bounds import COMMITS_READ_BACK
+from reconciler.model.branch_loss import BranchLoss, BranchLossKind
+from reconciler.model.ids import CommitId, TreeId
+from reconciler.model.tree import Identity
+
+
+class RestoreWay(StrEnum):
+    """How the loss of a branch is settled."""
+
+    PUSH = "push"
+    """The known commit is pushed: it follows what the branch has now, or the branch is gone."""
+    MERGE = "merge"
+    """A commit joins the known history and the commits that are not known, with the known files of ours."""
+    REWRITE = "rewrite"
+    """The commits that the mirror holds are written again, since the remote lacks those before them."""
+    ACCEPT = "accept"
+    """A commit gives up what was known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restoration:
+    """The settlement of one branch's loss, whose commits are in the mirror alone."""
+
+    loss: BranchLoss
+    way: RestoreWay
+    new: CommitId
+    """Where the branch is to stand."""
+    commits: int
+    """Number of commits that the branch gains."""
+    written: tuple[CommitId, ...] = ()
+    """The new commits among them, in order."""
+
+
+def draft(
+    branches: RemoteBranches,
+    losses: Mapping[str, BranchLoss],
+    *,
+    accept: bool,
+    now: datetime,
+    person: Identity,
+    committer: Identity,
+) -> list[Restoration]:
+    """Write the commits that settle all losses into the mirror.
+
+    Raises InvalidInput where known commits are to be pushed back and neither mirror nor remote holds them.
+    """
+    output = losses.get(branches.output)
+    return [
+        # The files of a cluster's branch follow from the output branch: without that they are lost as well.
+        _settle(branches, loss, accept=accept and (output is not None or loss.tip is not None), now=now,
+                people=(person, committer))
+        for loss in losses.values()
+    ]  # fmt: skip # one call
+
+
+def carry_out(branches: RemoteBranches, restorations: Sequence[Restoration]) -> None:
+    """Push all of it at once. Raises Conflict where a branch has moved since it was judged."""
+    moves = [
+        push.RefUpdate(branch=f"refs/heads/{each.loss.branch}", old=each.loss.tip, new=each.new)
+        for each in restorations
+    ]
+    push.begin(branches, moves)()
+
+
+def _settle(
+    branches: RemoteBranches, loss: BranchLoss, *, accept: bool, now: datetime,
+    people: tuple[Identity, Identity],
+) -> Restoration:  # fmt: skip # one signature
+    known = branches.known
+    at = max(moment for moment in (now, loss.known_at, loss.tip_at) if moment is not None)
+    if accept:
+        tree = _tree(branches, loss.tip) if loss.tip else TreeId(_empty_tree(branches))
+        new = _commit(branches, tree, [loss.tip] if loss.tip else [], accept_message(loss), at, people=people)
+        return Restoration(loss=loss, way=RestoreWay.ACCEPT, new=new, commits=1, written=(new,))
+    if not known.obtain(loss.known):
+        raise InvalidInput(
+            f"restoring branch {loss.branch}: {describe_loss(loss)}; neither this machine nor the remote holds"
+            f" {loss.known[:12]} (try it where the daemon runs or with its OVERSPILL_CACHE_DIR, or push that commit"
+            " from any clone that has it, or give it up with --accept)"
+        )
+    if _lacks_parents(branches, loss):
+        # Without the commits before them, hosts refuse a push of these.
+        branches.runner.run([*FETCH, f"--depth={COMMITS_READ_BACK.most}", address.NAME, loss.known], remote=True)
+    if _lacks_parents(branches, loss):
+        chain = branches.local(["rev-list", "--first-parent", "--reverse", loss.known]).decode().split()
+        raws = list(branches.reader.read(chain))
+        pairs = list(zip(chain, raws, strict=True))
+        made = branches.local(["fast-import", "--quiet", "--done"], stdin=grafted_stream(loss.tip, pairs))
+        again = [CommitId(line) for line in made.decode().split()]
+        new = _commit(branches, _merged_tree(branches, loss), [again[-1]], restore_message(loss), at, people=people)
+        return Restoration(loss=loss, way=RestoreWay.REWRITE, new=new, commits=len(chain) + 1, written=(*again, new))
+    if loss.kind in (BranchLossKind.GONE, BranchLossKind.REWOUND):
+        excluded = [f"^{loss.tip}"] if loss.tip else []
+        gained = int(branches.local(["rev-list", "--count", loss.known, *excluded]))
+        return Restoration(loss=loss, way=RestoreWay.PUSH, new=loss.known, commits=gained)
+    parents = [loss.known, *([loss.tip] if loss.tip else [])]
+    new = _commit(branches, _merged_tree(branches, loss), parents, restore_message(loss), at, people=people)
+    gained = int(branches.local(["rev-list", "--count", new, *([f"^{loss.tip}"] if loss.tip else [])]))
+    return Restoration(loss=loss, way=RestoreWay.MERGE, new=new, commits=gained, written=(new,))
+
+
+def _lacks_parents(branches: RemoteBranches, loss: BranchLoss) -> bool:
+    """Tell whether the commits to push include one whose parents neither the mirror nor the branch has."""
+    shallow = branches.shallow()
+    excluded = [f"^{loss.tip}"] if loss.tip else []
+    cut = [name for name in branches.local(["rev-list", loss.known, *excluded]).decode().split() if name in shallow]
+    return any(parse(CommitId(name), raw).parents for name, raw in zip(cut, branches.reader.read(cut), strict=True))
+
+
+def _merged_tree(branches: RemoteBranches, loss: BranchLoss) -> TreeId:
+    """Write the tree with our known files, and with what else the branch has now."""
+    if loss.tip is None:
+        return _tree(branches, loss.known)
+    theirs = branches.local(["ls-tree", "-z", loss.tip]).split(b"\0")
+    ours = branches.local(["ls-tree", "-z", loss.known]).split(b"\0")
+    names = {root.encode() for root in ROOTS}
+    kept = [entry for entry in theirs if entry and entry.partition(b"\t")[2] not in names]
+    back = [entry for entry in ours if entry and entry.partition(b"\t")[2] in names]
+    made = branches.local(["mktree", "-z", "--missing"], stdin=b"".join(entry + b"\0" for entry in (*kept, *back)))
+    return TreeId(made.decode().strip())
+
+
+def _empty_tree(branches: RemoteBranches) -> str:
+    return branches.local(["mktree"], stdin=b"").decode().strip()
+
+
+def _tree(branches: RemoteBranches, commit: CommitId) -> TreeId:
+    return TreeId(branches.local(["rev-parse", f"{commit}^{{tree}}"]).decode().strip())
+
+
+def _commit(
+    branches: RemoteBranches,
+    tree: TreeId,
+    parents: Sequence[CommitId],
+    message: str,
+    at: datetime,
+    *,
+    people: tuple[Identity, Identity],
+) -> CommitId:
+    """Write one commit into the mirror."""
+    when = f"{int(at.timestamp())} +0000"
+    author, committer = (f"{person.name} <{person.email}> {when}" for person in people)
+    lines = [f"tree {tree}", *(f"parent {parent}" for parent in parents), f"author {author}", f"committer {committer}"]
+    text = "\n".join([*lines, "", message])
+    made = branches.local(["hash-object", "-t", "commit", "-w", "--stdin"], stdin=text.encode())
+    return CommitId(made.decode().strip())

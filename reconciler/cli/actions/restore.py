@@ -1,0 +1,132 @@
+"""`restore`: settles the loss of branches by a person's word."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import click
+
+from reconciler.adapters.git import GitRepository
+from reconciler.adapters.git.restore import Restoration, RestoreWay
+from reconciler.app.commands import notifying
+from reconciler.cli import options, printing
+from reconciler.cli.actions.steer import named_person
+from reconciler.core.commits.branch_loss import describe_loss
+from reconciler.core.commits.cluster_branches import keeps_cluster_branches
+from reconciler.daemon.reconcile import Memory
+from reconciler.daemon.steer import retry_conflicts
+from reconciler.errors import OverspillError
+from reconciler.model.ids import CommitId
+from reconciler.model.ledger import Ledger
+from reconciler.model.tree import Tips
+from reconciler.settings import Settings
+from reconciler.text.wording import count, join_names
+
+_WORDS: Mapping[RestoreWay, str] = {
+    RestoreWay.PUSH: "pushes {new} back",
+    RestoreWay.MERGE: "joins {known} and {tip} by {new}, with the known files below clusters/ and ledger/",
+    RestoreWay.REWRITE: "writes the commits up to {known} again as {new}, since the remote lacks those before them",
+    RestoreWay.ACCEPT: "gives {known} up by {new}",
+}
+
+
+def restore(
+    settings: Settings, *, accept: bool, commit: str | None, author: str | None, dry_run: bool, form: options.Output
+) -> None:
+    """Push back what branches have lost, or give it up; with `dry_run` only say how."""
+    if commit is not None and re.fullmatch(r"[0-9a-f]{40}|[0-9a-f]{64}", commit) is None:
+        raise click.UsageError(f"--commit: {commit!r} is not the full id of a commit")
+    person = named_person(author)
+    with notifying(settings) as (world, memory, repository):
+
+        def attempt() -> tuple[list[Restoration], Sequence[str]]:
+            _judge(repository, memory, commit)
+            drafted = repository.draft_restoration(accept=accept, now=world.clock.now(), person=person)
+            lost = _describe_lost(memory, drafted)
+            if not dry_run and drafted:
+                repository.carry_out_restoration(drafted)
+            return drafted, lost
+
+        drafted, lost = retry_conflicts(attempt, random=random.random)
+    if form == "json":
+        printing.json_out({"dryRun": dry_run, "branches": [_row(each) for each in drafted], "givenUp": list(lost)})
+        return
+    if not drafted:
+        printing.say("Nothing to restore: the remote has all that is known here.")
+    for each in drafted:
+        _print(each, dry_run=dry_run)
+    for line in lost:
+        printing.sentence(f"Given up: {line}." if not dry_run else f"This gives up {line}.")
+    if drafted and not dry_run:
+        printing.sentence("A running daemon goes on at its next look.")
+
+
+def _judge(repository: GitRepository, memory: Memory, commit: str | None) -> None:
+    """Compare the branches of the remote with what is known here, and with a commit that a person names."""
+    if commit is not None:
+        repository.expect_known(CommitId(commit))
+    tips = repository.fetch()
+    if _follows_clusters(memory, tips):
+        repository.branches()
+
+
+def _follows_clusters(memory: Memory, tips: Tips) -> bool:
+    """Tell whether the fleet has branches of clusters; True where that cannot be read."""
+    with suppress(OverspillError):
+        return tips.source is None or keeps_cluster_branches(memory.source.desired(tips.source))
+    return True
+
+
+def _describe_lost(memory: Memory, drafted: Sequence[Restoration]) -> list[str]:
+    """List what of the ledger a person gives up."""
+    lost: list[str] = []
+    for each in drafted:
+        if each.way is not RestoreWay.ACCEPT:
+            continue
+        try:
+            known = memory.branch.ledger(each.loss.known)
+            there = memory.branch.ledger(each.loss.tip)
+        except OverspillError:
+            lost.append(f"what {each.loss.branch} held at {each.loss.known[:12]}, which this machine cannot read")
+            continue
+        lost += _differences(known, there)
+        lost.append("what budgets have counted as spent in the lost commits")
+    return lost
+
+
+def _differences(known: Ledger, there: Ledger) -> list[str]:
+    """Name the records of one ledger that another lacks."""
+    parts = (
+        ("placement", [item.id for path, item in known.placements.items() if path not in there.placements]),
+        ("request", [str(name) for name in known.requests if name not in there.requests]),
+        ("held-back workload", [str(name) for name in known.restraints if name not in there.restraints]),
+        ("proposal", [str(name) for name in known.proposals if name not in there.proposals]),
+    )
+    return [f"{count(len(names), noun)} ({join_names(names)})" for noun, names in parts if names]
+
+
+def _print(each: Restoration, *, dry_run: bool) -> None:
+    words = _WORDS[each.way].format(
+        new=each.new[:12], known=each.loss.known[:12], tip=(each.loss.tip or CommitId("nothing"))[:12]
+    )
+    printing.sentence(f"{each.loss.branch}: {describe_loss(each.loss)}.")
+    verb = "A restore" if dry_run else "This"
+    printing.sentence(f"{verb} {words} ({count(each.commits, 'commit')}).")
+
+
+def _row(each: Restoration) -> dict[str, Any]:
+    loss = each.loss
+    return {
+        "branch": loss.branch,
+        "kind": loss.kind,
+        "known": loss.known,
+        "tip": loss.tip,
+        "unknownCommits": loss.unknown,
+        "way": each.way,
+        "new": each.new,
+        "commits": each.commits,
+    }

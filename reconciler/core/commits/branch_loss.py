@@ -1,0 +1,80 @@
+"""Words on a branch of the remote that lacks what was pushed, and messages of the commits that settle it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from reconciler.core.commits.trailers import Action, Trailer, write_trailers
+from reconciler.errors import LostBranch, Problem
+from reconciler.model.branch_loss import BranchLoss, BranchLossKind
+from reconciler.text.timestamps import format_time
+from reconciler.text.wording import count
+
+NOTHING_WRITTEN = "nothing is written until that is settled"
+_WAYS_OUT = (
+    "look with `overspill restore --dry-run`, push it back with `overspill restore`,"
+    " or go on without it with `overspill restore --accept`"
+)
+
+
+def describe_loss(loss: BranchLoss) -> str:
+    """Say in one clause what is known of a branch, and where the remote has it now."""
+    known = f"{loss.known[:12]}{f' of {format_time(loss.known_at)}' if loss.known_at else ''}"
+    source = f"the engine of {loss.reported_by} has applied" if loss.reported_by else "it was last seen at"
+    tip = f"{loss.tip[:12]}{f' of {format_time(loss.tip_at)}' if loss.tip_at else ''}" if loss.tip else ""
+    match loss.kind:
+        case BranchLossKind.GONE:
+            now = "the remote has no such branch any more"
+        case BranchLossKind.REWOUND:
+            now = f"the remote has rewound it to {tip}"
+        case BranchLossKind.DIVERGED:
+            now = f"it is now at {tip} with {count(loss.unknown, 'other commit')} instead"
+        case BranchLossKind.REPLACED:
+            now = f"it is now at {tip}, which shares no commit with that one"
+    return f"{source} {known}, and {now}"
+
+
+def loss_problem(loss: BranchLoss) -> Problem:
+    """Return the loss as a problem for status, plan and the page."""
+    return Problem(
+        path=f"branch {loss.branch}",
+        message=f"{describe_loss(loss)}; {NOTHING_WRITTEN}",
+        hint=f"try: {_ways_out(loss)}",
+    )
+
+
+def refusal(losses: Sequence[BranchLoss]) -> LostBranch:
+    """Return the error of every write while branches lack what was pushed."""
+    named = "; ".join(f"branch {loss.branch}: {describe_loss(loss)}" for loss in losses)
+    return LostBranch(f"{named}; {NOTHING_WRITTEN} (try: {_ways_out(losses[0])})")
+
+
+def _ways_out(loss: BranchLoss) -> str:
+    if not loss.reported_by:
+        return _WAYS_OUT
+    return _WAYS_OUT.replace("restore`", f"restore --commit {loss.known}`").replace(
+        "restore --accept", f"restore --accept --commit {loss.known}"
+    )
+
+
+def restore_message(loss: BranchLoss) -> str:
+    """Write the message of the commit that puts back what a branch had, beside the commits that it has now."""
+    return _message(
+        f"Restore {loss.branch} to {loss.known[:12]}",
+        f"Before that, {describe_loss(loss)}. A person had the known state put back; files beside it stay.",
+        loss,
+    )
+
+
+def accept_message(loss: BranchLoss) -> str:
+    """Write the message of the commit by which a person gives up what a branch had."""
+    return _message(
+        f"Accept the loss of {loss.branch} after {loss.known[:12]}" if loss.tip else f"Begin {loss.branch} again",
+        f"Before that, {describe_loss(loss)}. A person had Overspill go on without it.",
+        loss,
+    )
+
+
+def _message(subject: str, why: str, loss: BranchLoss) -> str:
+    trailers = write_trailers([(Trailer.ACTION, Action.START), (Trailer.SUPERSEDES, loss.known)])
+    return f"{subject}\n\n{why[0].upper()}{why[1:]}\n\n{trailers}\n"

@@ -1,0 +1,141 @@
+"""A lost or rewound output branch: every command that writes stops, and `restore` settles it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from reconciler.model.ids import CommitId
+from tests.builders.daemon import Daemon
+from tests.builders.remote import Remote
+from tests.cli.conftest import ANN, See, Terminal
+
+STOPPED = "nothing is written until that is settled"
+
+
+def _rewind(remote: Remote) -> None:
+    remote.move("placements", CommitId(remote.git("rev-parse", "placements~1")))
+
+
+def _delete(remote: Remote) -> None:
+    remote.move("placements", None)
+
+
+def _squash(remote: Remote) -> None:
+    person = ["-c", "user.name=Ann", "-c", "user.email=ann@example.com"]
+    tree = remote.git("rev-parse", "placements^{tree}")
+    remote.move("placements", CommitId(remote.git(*person, "commit-tree", tree, "-m", "Squash")))
+
+
+def _swap(remote: Remote) -> None:
+    """Put another repository behind the address."""
+    main = remote.files("main")
+    shutil.rmtree(remote.path)
+    remote._begin()
+    remote.commit("main", main)
+
+
+LOSSES = pytest.mark.parametrize("lose", [_rewind, _delete, _squash, _swap])
+Lose = Callable[[Remote], None]
+
+
+@LOSSES
+def test_every_command_that_writes_stops_and_says_so_and_readers_read_on(
+    overspill: Terminal, fleet: Remote, placed: list[str], see: See, lose: Lose
+) -> None:
+    known = fleet.tip("placements")
+    lose(fleet)
+    before = fleet.git("for-each-ref")
+    see(missing=6)
+    commands = (
+        ("once",),
+        ("sweep",),
+        ("revert", placed[0], "--author", ANN),
+        ("extend", placed[0], "--by", "1m", "--author", ANN),
+    )
+    for command in commands:
+        done = overspill(*command)
+        assert (done.exit_code, str(known)[:12] in done.stderr, STOPPED in done.stderr) == (1, True, True), done.output
+        assert "overspill restore" in done.stderr
+        assert done.stderr.count("\n") == 1
+    assert fleet.git("for-each-ref") == before
+    for command in ("plan", "status"):
+        done = overspill(command)
+        assert STOPPED in done.stderr, done.output
+        assert "vllm" in done.stdout
+
+
+@LOSSES
+def test_restore_brings_everything_back_byte_for_byte(
+    overspill: Terminal, fleet: Remote, placed: list[str], see: See, lose: Lose
+) -> None:
+    files, history = fleet.files("placements"), fleet.git("log", "--format=%s", "placements")
+    lose(fleet)
+    before = fleet.git("for-each-ref")
+    assert "A restore" in overspill.done("restore", "--dry-run", "--author", ANN)
+    assert fleet.git("for-each-ref") == before
+    (row,) = overspill.answer("restore", "--author", ANN)["branches"]
+    assert row["branch"] == "placements"
+    assert fleet.files("placements") == files
+    assert set(history.splitlines()) <= set(fleet.git("log", "--format=%s", "placements").splitlines())
+    assert overspill.done("restore", "--author", ANN) == (
+        "Nothing to restore: the remote has all that is known here.\n"
+    )
+    see()
+    overspill.done("once")
+
+
+@LOSSES
+def test_accepted_loss_says_what_goes_and_is_a_commit_in_a_persons_name(
+    overspill: Terminal, fleet: Remote, placed: list[str], see: See, lose: Lose
+) -> None:
+    lose(fleet)
+    files = fleet.files("placements")
+    shown = overspill.done("restore", "--accept", "--author", ANN)
+    assert (f"llm/{placed[1]}" in shown) == (lose is not _squash)
+    assert fleet.files("placements") == files
+    assert fleet.git("log", "-1", "--format=%an <%ae>, %cn", "placements") == f"{ANN}, Overspill"
+    see()
+    overspill.done("once")
+    assert fleet.files("placements", "clusters")
+
+
+def test_commit_that_an_engine_runs_restores_the_branch_from_another_machine(
+    overspill: Terminal, fleet: Remote, placed: list[str], tmp_path: Path
+) -> None:
+    known = str(fleet.tip("placements"))
+    _delete(fleet)
+    overspill.env["OVERSPILL_CACHE_DIR"] = str(tmp_path / "another")
+    assert "Nothing to restore" in overspill.done("restore", "--author", ANN)
+    overspill.done("restore", "--commit", known, "--author", ANN)
+    assert fleet.tip("placements") == known
+
+
+def test_commit_that_nobody_has_any_more_names_the_ways_out(
+    overspill: Terminal, fleet: Remote, placed: list[str]
+) -> None:
+    done = overspill("restore", "--commit", "5" * 40, "--author", ANN)
+    assert done.exit_code == 1
+    assert "neither this machine nor the remote holds 555555555555" in done.stderr
+    assert "--accept" in done.stderr
+    assert overspill("restore", "--commit", "main").exit_code == 2
+
+
+def test_daemon_stops_and_goes_on_by_itself_once_it_is_restored(
+    overspill: Terminal, running: Daemon, fleet: Remote, tmp_path: Path
+) -> None:
+    known = running.remote.tip("placements")
+    assert known is not None
+    running.remote.move("placements", None)
+    running.wake("hint")
+    running.until(lambda: running.call("GET", "/healthz").body["status"] == "stopped")
+    assert f"branch placements: it was last seen at {known[:12]}" in str(running.latest.read().decision.problems[0])
+    assert running.remote.tip("placements") is None
+    overspill.env["OVERSPILL_CACHE_DIR"] = str(tmp_path / "cache")
+    overspill.done("restore", "--author", ANN)
+    assert running.remote.tip("placements") == known
+    running.wake("hint")
+    running.until(lambda: running.call("GET", "/healthz").body["status"] == "ok")

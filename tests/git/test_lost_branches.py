@@ -1,0 +1,269 @@
+"""The remote is not believed against what is known: a lost or rewound branch of ours stops every push."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from reconciler.adapters.git import GitRepository
+from reconciler.adapters.git.known_tips import KnownTip
+from reconciler.adapters.git.restore import Restoration, RestoreWay
+from reconciler.errors import LostBranch
+from reconciler.model.bounds import COMMITS_READ_BACK
+from reconciler.model.branch_loss import BranchLossKind
+from reconciler.model.ids import CommitId
+from reconciler.model.tree import Commit, Identity
+from tests.builders.remote import MORNING, Remote
+
+ADA = Identity(name="Ada", email="ada@example.com")
+OURS = Identity(name="Overspill", email="overspill@overspill.dev")
+LATER = MORNING + timedelta(hours=2)
+RECORD = "clusters/w2/p/placement.yaml"
+
+
+def _write(repository: GitRepository, number: int) -> CommitId:
+    old = repository.tips().output
+    commit = Commit(
+        message=f"burst {number}\n\nOverspill-Action: Place\n",
+        author=OURS,
+        at=MORNING + timedelta(minutes=number),
+        writes={RECORD: f"n: {number}\n".encode()},
+    )
+    (made,) = repository.write(old, [commit])
+    repository.begin_push(made, old=old)()
+    return made
+
+
+@pytest.fixture
+def known(remote: Remote, repository: GitRepository) -> list[CommitId]:
+    """Push five commits, as a daemon would."""
+    remote.commit("main", {"fleet.yaml": "a"})
+    repository.fetch()
+    return [_write(repository, number) for number in range(5)]
+
+
+def _lose(remote: Remote, known: list[CommitId], kind: BranchLossKind) -> None:
+    match kind:
+        case BranchLossKind.GONE:
+            remote.move("placements", None)
+        case BranchLossKind.REWOUND:
+            remote.move("placements", known[1])
+        case BranchLossKind.DIVERGED:
+            remote.move("placements", known[1])
+            remote.commit("placements", {"notes.md": "mine\n", RECORD: "n: theirs\n"})
+        case BranchLossKind.REPLACED:
+            remote.move("placements", None)
+            remote.commit("placements", {"notes.md": "mine\n"})
+
+
+def _settle(repository: GitRepository, *, accept: bool = False) -> Restoration:
+    repository.fetch()
+    drafted = repository.draft_restoration(accept=accept, now=LATER, person=ADA)
+    repository.carry_out_restoration(drafted)
+    (restoration,) = drafted
+    return restoration
+
+
+def _refuses_to_push(repository: GitRepository) -> bool:
+    with pytest.raises(LostBranch, match="nothing is written until that is settled"):
+        _write(repository, 9)
+    with pytest.raises(LostBranch):
+        repository.move_head("overspill/a", old=None, new=repository.tips().source)
+    return True
+
+
+KINDS = pytest.mark.parametrize("kind", list(BranchLossKind))
+
+
+@KINDS
+def test_branch_that_lacks_what_was_pushed_stays_as_known_and_stops_pushes(
+    remote: Remote, repository: GitRepository, known: list[CommitId], kind: BranchLossKind
+) -> None:
+    _lose(remote, known, kind)
+    there = remote.tip("placements")
+    for _ in range(2):
+        tips = repository.fetch()
+        (loss,) = tips.losses
+        assert (loss.kind, loss.known, loss.tip, loss.branch) == (kind, known[-1], there, "placements")
+        assert tips.output == known[-1]
+        assert _refuses_to_push(repository)
+    assert remote.tip("placements") == there
+
+
+@KINDS
+@pytest.mark.parametrize("opened", ["again", "beside", "after damage"])
+def test_another_process_with_the_same_cache_knows_it_too(
+    remote: Remote, known: list[CommitId], kind: BranchLossKind, opened: str, tmp_path: Path
+) -> None:
+    cache = tmp_path / "shared"
+    with GitRepository(remote.url, cache=cache) as first:
+        first.fetch()
+        _lose(remote, known, kind)
+        if opened == "beside":
+            with GitRepository(remote.url, cache=cache) as other:
+                assert [loss.known for loss in other.fetch().losses] == [known[-1]]
+                assert _refuses_to_push(other)
+            return
+    if opened == "after damage":
+        (objects,) = cache.glob("*/mirror.git/objects")
+        shutil.rmtree(objects)
+    with GitRepository(remote.url, cache=cache) as again:
+        assert [loss.known for loss in again.fetch().losses] == [known[-1]]
+        assert _refuses_to_push(again)
+
+
+def test_mirror_that_is_made_again_still_knows(remote: Remote, known: list[CommitId], tmp_path: Path) -> None:
+    cache = tmp_path / "shared"
+    with GitRepository(remote.url, cache=cache) as first:
+        first.fetch()
+        first._branches._renew()
+        remote.move("placements", known[1])
+        assert [loss.known for loss in first.fetch().losses] == [known[-1]]
+    with GitRepository(remote.url, cache=cache) as again:
+        assert [loss.known for loss in again.fetch().losses] == [known[-1]]
+        remote.move("placements", known[-1])
+        assert again.fetch().losses == ()
+        remote.commit("placements", {"notes.md": "mine\n"})
+        assert again.fetch().losses == ()
+        assert not list(cache.glob("*/known"))
+
+
+@pytest.mark.parametrize("kind", [BranchLossKind.GONE, BranchLossKind.REWOUND])
+def test_restored_branch_is_the_same_to_the_commit(
+    remote: Remote, repository: GitRepository, known: list[CommitId], kind: BranchLossKind
+) -> None:
+    _lose(remote, known, kind)
+    assert _settle(repository).way is RestoreWay.PUSH
+    assert remote.tip("placements") == known[-1]
+    assert repository.fetch().losses == ()
+    _write(repository, 6)
+
+
+@pytest.mark.parametrize("kind", [BranchLossKind.DIVERGED, BranchLossKind.REPLACED])
+def test_restore_forces_nothing_over_commits_of_others(
+    remote: Remote, repository: GitRepository, known: list[CommitId], kind: BranchLossKind
+) -> None:
+    _lose(remote, known, kind)
+    theirs = remote.tip("placements")
+    assert _settle(repository).way is RestoreWay.MERGE
+    assert remote.git("merge-base", "--is-ancestor", str(theirs), "placements") == ""
+    assert remote.git("merge-base", "--is-ancestor", known[-1], "placements") == ""
+    assert remote.files("placements") == {RECORD: b"n: 4\n", "notes.md": b"mine\n"}
+    assert repository.fetch().losses == ()
+    _write(repository, 6)
+
+
+@KINDS
+def test_accepted_loss_holds_for_other_daemons_and_the_next_one_does_not(
+    remote: Remote, repository: GitRepository, known: list[CommitId], kind: BranchLossKind, tmp_path: Path
+) -> None:
+    with GitRepository(remote.url, cache=tmp_path / "other") as other:
+        other.fetch()
+        _lose(remote, known, kind)
+        there = remote.files("placements")
+        assert other.fetch().losses
+        restoration = _settle(repository, accept=True)
+        assert remote.files("placements") == there
+        assert f"Overspill-Supersedes: {known[-1]}" in remote.git("log", "-1", "--format=%B", "placements")
+        assert repository.fetch().losses == other.fetch().losses == ()
+        made = _write(other, 6)
+        remote.move("placements", restoration.new)
+        assert [loss.known for loss in other.fetch().losses] == [made]
+
+
+def test_shallow_mirror_writes_its_commits_again_where_the_remote_has_none_of_them(
+    remote: Remote, repository: GitRepository, known: list[CommitId], tmp_path: Path
+) -> None:
+    with GitRepository(remote.url, cache=tmp_path / "late") as late:
+        late.fetch()
+        newest = _write(late, 7)
+        shutil.rmtree(remote.path)
+        remote._begin()
+        remote.commit("main", {"fleet.yaml": "b"})
+        assert [loss.kind for loss in late.fetch().losses] == [BranchLossKind.GONE]
+        restoration = _settle(late)
+        assert restoration.way is RestoreWay.REWRITE
+        assert remote.files("placements") == {RECORD: b"n: 7\n"}
+        subjects = remote.git("log", "--format=%s", "placements").splitlines()
+        assert subjects == [f"Restore placements to {newest[:12]}", "burst 7", "burst 4"]
+        assert late.fetch().losses == ()
+        _write(late, 8)
+    assert [loss.known for loss in repository.fetch().losses] == []
+
+
+def test_shallow_mirror_that_sees_a_rewind_knows_it_for_one(
+    remote: Remote, known: list[CommitId], tmp_path: Path
+) -> None:
+    with GitRepository(remote.url, cache=tmp_path / "late") as late:
+        late.fetch()
+        remote.move("placements", known[0])
+        (loss,) = late.fetch().losses
+        assert loss.kind is BranchLossKind.REWOUND
+        assert _settle(late).way is RestoreWay.PUSH
+    assert remote.tip("placements") == known[-1]
+
+
+def test_two_daemons_on_one_branch_never_trip_it(
+    remote: Remote, repository: GitRepository, known: list[CommitId], tmp_path: Path
+) -> None:
+    with GitRepository(remote.url, cache=tmp_path / "other") as other:
+        for number in range(10, 20):
+            writer, reader = (repository, other) if number % 2 else (other, repository)
+            assert writer.fetch().losses == ()
+            _write(writer, number)
+            assert reader.fetch().losses == ()
+        for number in range(60):
+            remote.commit("placements", {"notes.md": str(number)})
+        assert repository.fetch().losses == other.fetch().losses == ()
+
+
+def test_merge_made_by_hand_on_another_first_parent_is_no_loss(
+    remote: Remote, repository: GitRepository, known: list[CommitId]
+) -> None:
+    tree = remote.git("rev-parse", "placements^{tree}")
+    person = ["-c", "user.name=Ann", "-c", "user.email=ann@example.com"]
+    side = remote.git(*person, "commit-tree", tree, "-p", known[2], "-m", "side")
+    merged = remote.git(*person, "commit-tree", tree, "-p", side, "-p", known[-1], "-m", "merge")
+    remote.move("placements", CommitId(merged))
+    assert repository.fetch().losses == ()
+
+
+def test_another_output_branch_of_the_same_remote_is_no_loss(
+    remote: Remote, known: list[CommitId], tmp_path: Path
+) -> None:
+    cache = tmp_path / "shared"
+    for branch in ("placements", "bursts", "placements"):
+        with GitRepository(remote.url, cache=cache, output_branch=branch) as repository:
+            assert repository.fetch().losses == ()
+            _write(repository, 7)
+
+
+def test_commit_that_a_person_names_is_known(
+    remote: Remote, repository: GitRepository, known: list[CommitId], tmp_path: Path
+) -> None:
+    remote.move("placements", known[1])
+    with GitRepository(remote.url, cache=tmp_path / "new") as new:
+        assert new.fetch().losses == ()
+        new.expect_known(known[-1])
+        (loss,) = new.fetch().losses
+        assert (loss.kind, loss.known) == (BranchLossKind.REWOUND, known[-1])
+        _settle(new)
+    assert remote.tip("placements") == known[-1]
+
+
+def test_search_for_a_known_commit_is_bounded(remote: Remote, tmp_path: Path) -> None:
+    (first,) = [remote.commit("placements", {"a": "0"})]
+    for number in range(80):
+        remote.commit("placements", {"a": str(number)})
+    with GitRepository(remote.url, cache=tmp_path / "new") as repository:
+        tip = repository.fetch().output
+        known = repository._branches.known
+        assert tip is not None
+        assert known.most == COMMITS_READ_BACK.most
+        known.most = 60
+        assert known.contains("refs/heads/placements", tip, KnownTip(commit=first)) is None
+        known.most = 81
+        assert known.contains("refs/heads/placements", tip, KnownTip(commit=first)) is True
