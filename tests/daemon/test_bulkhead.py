@@ -369,7 +369,8 @@ def test_no_exception_is_caught_whole_outside_of_the_bulkhead_and_the_ends_of_th
     assert catches == [
         "adapters/engine_webhooks.py", "adapters/helm/chart_queue.py", "adapters/kube/server.py",
         "adapters/kube/stream.py", "adapters/kube/tasks.py", "adapters/kube/view.py",
-        "adapters/notification/courier.py", "api/orders.py", "bulkhead.py", "cli/completion.py", "cli/root.py",
+        "adapters/notification/courier.py", "adapters/notification/workers.py", "api/orders.py", "bulkhead.py",
+        "cli/completion.py", "cli/root.py",
         "daemon/loop.py", "daemon/orders/order_queue.py", "daemon/proposals/follower.py", "daemon/sweeper.py",
     ]  # fmt: skip # a list of paths, filled line by line
 
