@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-_SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#~&])")
+_SPECIAL = re.compile(r"([\\`*_{}\[\]|#~&])")
 _LINK = re.compile(r"@|:(?=//)|www(?=\.)", re.IGNORECASE)
 """The start of a mention, an e-mail address or a bare URL, which hosts turn into links without any markup."""
 _BREAK = "\u200b"
@@ -17,7 +17,8 @@ def escaped(text: str) -> str:
 
     A dash or number at the start of a line would still begin a list.
     """
-    return _SPECIAL.sub(r"\\\1", _LINK.sub(rf"\g<0>{_BREAK}", " ".join(text.split())))
+    marked = _SPECIAL.sub(r"\\\1", _LINK.sub(rf"\g<0>{_BREAK}", " ".join(text.split())))
+    return marked.replace("<", "&lt;").replace(">", "&gt;")  # no program that looks for a tag finds one
 
 
 def code(text: str) -> str:

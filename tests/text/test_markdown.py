@@ -12,7 +12,7 @@ from reconciler.text.markdown import code, escaped, table
     [
         ("worker-2", "worker-2"),
         ("a|b", r"a\|b"),
-        ("<img src=x>", r"\<img src=x\>"),
+        ("<img src=x>", "&lt;img src=x&gt;"),
         ("[click](http://x)", "\\[click\\](http:\u200b//x)"),
         ("two\nlines", "two lines"),
         ("# title", r"\# title"),
