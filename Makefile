@@ -25,7 +25,7 @@ help:
 	@echo "make pictures draws the demo and the answers of commands in docs/pictures anew"
 	@echo "make screenshots takes pictures of the site, the lab's page and the daemon's page in docs/pictures anew; needs chromium and its driver"
 	@echo "make chaos   kills, cut transfers, signals, full disks, two daemons and thousands of passes; about two hours"
-	@echo "make fuzz    half an hour of CPU on files, templates, observations and HTTP bodies that nobody foresaw"
+	@echo "make fuzz    half an hour of CPU on files, records, objects, answers and HTTP bodies that nobody foresaw"
 	@echo "make schemas write repo-layout/schemas anew"
 	@echo "make reference write the tables of docs/reference anew, from schemas, commands and kinds"
 	@echo "make requirements write the hashes of the packages in the image anew"

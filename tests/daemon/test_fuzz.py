@@ -3,7 +3,7 @@
 from tests.fuzz.campaign import campaign
 
 
-def test_no_file_template_observation_record_or_body_raises_what_nothing_foresaw() -> None:
+def test_no_file_record_object_answer_or_body_raises_what_nothing_foresaw() -> None:
     tried, findings = campaign(60, seed=0, inputs=10)
     assert set(tried.values()) == {10}
     assert not findings, "\n".join(map(str, findings.values()))

@@ -197,3 +197,9 @@ def test_many_held_objects_are_told_by_a_few_names() -> None:
     outcome = held(written(*configs("1")), written(*configs("2")))
     assert outcome.kept.endswith("data of ConfigMap demo/c4; 4 more objects")
     assert len(outcome.files) == 9
+
+
+def test_standing_field_of_another_type_is_no_error() -> None:
+    standing = {"apiVersion": "v1", "kind": "Service", "metadata": metadata("vllm"), "spec": {"ipFamilies": 1}}
+    wanted = {**standing, "spec": {"ipFamilies": ["IPv4"]}}
+    assert held(written(standing), written(wanted)).files == written(wanted)

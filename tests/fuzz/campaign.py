@@ -15,7 +15,9 @@ from structlog.testing import capture_logs
 
 from reconciler import bulkhead
 from reconciler.errors import Bug, OverspillError
-from tests.fuzz.targets import TARGETS, Target, make_call, serving
+from tests.fuzz.answers import answering
+from tests.fuzz.target import Target
+from tests.fuzz.targets import TARGETS, make_call, serving
 
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
 
@@ -61,8 +63,8 @@ def campaign(
     """
     tried: Counter[str] = Counter()
     findings: dict[str, FuzzFinding] = {}
-    with contained_bugs() as bugs, capture_logs(), serving() as call:
-        targets = [*TARGETS, Target(name="http", make=make_call, run=call)]
+    with contained_bugs() as bugs, capture_logs(), serving() as call, answering() as asked:
+        targets = [*TARGETS, *asked, Target(name="http", make=make_call, run=call)]
         targets = [target for target in targets if only is None or target.name in only]
         until, spent = time.process_time() + cpu_seconds, {target.name: 0.0 for target in targets}
         with suppress(KeyboardInterrupt):  # an interrupted campaign tells what it has tried until then

@@ -69,6 +69,10 @@ class Corpus:
         return [node for document in self.documents for _, _, node in walk(document)]
 
 
+FLEETS = Corpus.below("repo-layout", "tests/golden", "tests/builders/egs_sample_files")
+"""Files of fleet repositories."""
+
+
 def walk(value: Any) -> Iterator[tuple[Any, Any, Any]]:
     """Yield every node below a value with its owner and its key there."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()

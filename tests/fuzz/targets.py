@@ -7,7 +7,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from random import Random
 from typing import Any
@@ -50,9 +50,20 @@ from tests.builders.egs_samples import sample
 from tests.builders.inputs import VLLM, cluster, desired, placement, template
 from tests.builders.passes import SOURCE_FILES, START, Passes, seconds
 from tests.fakes.memory_repository import OURS, MemoryRepository
-from tests.fuzz.mutations import ODD, Corpus, changed_bytes, changed_document, changed_file, encoded, expression
+from tests.fuzz.answers import ANSWER_TARGETS
+from tests.fuzz.foreign_files import FILE_TARGETS
+from tests.fuzz.mutations import (
+    FLEETS,
+    ODD,
+    Corpus,
+    changed_bytes,
+    changed_document,
+    changed_file,
+    encoded,
+    expression,
+)
+from tests.fuzz.target import Target
 
-FLEETS = Corpus.below("repo-layout", "tests/golden", "tests/builders/egs_sample_files")
 OBSERVATIONS = Corpus(
     [
         data
@@ -60,17 +71,6 @@ OBSERVATIONS = Corpus(
         if b"kind: Observation" in data or b"observedAt" in data
     ]
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
-    """One reader, and how to make an input for it."""
-
-    name: str
-    make: Callable[[Random], Any]
-    run: Callable[[Any], object]
-    contained: bool = False
-    """Whether an exception that a bulkhead contains is good enough: the input is no file that a person writes."""
 
 
 def _read_file(data: bytes) -> None:
@@ -263,8 +263,10 @@ TARGETS: tuple[Target, ...] = (
     Target(name="pass", make=_make_pass, run=_run_pass),
     Target(name="object", make=_make_object, run=_take_object, contained=True),
     Target(name="log", make=_make_log, run=_read_log),
+    *ANSWER_TARGETS,
+    *FILE_TARGETS,
 )
-"""All but HTTP, which needs a daemon."""
+"""All but those that need a daemon or a server."""
 
 
 BODIES = Corpus(

@@ -125,6 +125,14 @@ def test_many_idle_times_are_few_questions_none_of_them_shorter() -> None:
     assert questions(terms, Observed(), "cluster") == ()
 
 
+@pytest.mark.parametrize("metric", [{"pod": {"a": "b"}}, {"namespace": 1}, {"overspill_value": ["now"]}, [], None])
+def test_series_whose_labels_are_no_texts_are_refused(metric: object) -> None:
+    (question,) = questions([TERM], seen(), "cluster")
+    result = [{"metric": metric, "value": [1, "1"]}]
+    with pytest.raises(InvalidInput):
+        read_answer({"status": "success", "data": {"resultType": "vector", "result": result}}, question)
+
+
 def test_an_answer_of_another_kind_is_refused() -> None:
     (question,) = questions([TERM], seen(), "cluster")
     with pytest.raises(InvalidInput):

@@ -408,7 +408,8 @@ class Stream:
         if not isinstance(raw, dict):
             self._version = ""
             raise Transient(f"sent what is no event of {self.resource.full_name}")
-        type_ = event["type"] if event.get("type") in _EVENTS else ""
+        type_ = event.get("type")
+        type_ = type_ if isinstance(type_, str) and type_ in _EVENTS else ""
         if type_ == "ERROR":
             if raw.get("code") == _GONE:
                 raise Expired

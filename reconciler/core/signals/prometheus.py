@@ -193,10 +193,14 @@ def answer_series(answer: Json) -> tuple[tuple[Mapping[str, str], float], ...]:
     data = answer.get("data") if isinstance(answer, Mapping) else None
     result = data.get("result") if isinstance(data, Mapping) and data.get("resultType") == "vector" else None
     if not isinstance(result, list) or not all(
-        isinstance(series, Mapping) and isinstance(series.get("metric"), Mapping) for series in result
+        isinstance(series, Mapping) and _are_labels(series.get("metric")) for series in result
     ):
         raise InvalidInput("the answer is not Prometheus's")
     return tuple((series["metric"], _number(series.get("value"))) for series in result)
+
+
+def _are_labels(metric: Json) -> bool:
+    return isinstance(metric, Mapping) and all(isinstance(value, str) for value in metric.values())
 
 
 def answer_error(answer: Json) -> str:

@@ -182,7 +182,8 @@ def _differs(field: ImmutableField, before: Mapping[str, Json], after: Mapping[s
     if field.when == "set":
         return bool(new and old != new)
     if field.when == "first":
-        return bool(old and new and old[:1] != new[:1])
+        # What stands may be no list, since people write to the output branch.
+        return isinstance(old, list) and isinstance(new, list) and bool(old and new and old[:1] != new[:1])
     if field.path == _COMPLETIONS and _is_elastic(before) and _is_elastic(after):
         return False
     return bool(_without(old, field.but) != _without(new, field.but))
