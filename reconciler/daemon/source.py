@@ -6,27 +6,24 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from reconciler.core.fleet.assemble import assemble_with_rejections, is_ignored, without_definitions_elsewhere
+from reconciler.core.fleet.assemble import assemble_with_rejections, is_ignored
 from reconciler.core.fleet.file import ParsedFile
 from reconciler.core.fleet.objects import Contest, Identity, identity
-from reconciler.core.fleet.paths import FLEET_FILE
 from reconciler.core.fleet.read_file import is_read, parse_file
 from reconciler.core.fleet.sources.observed_contents import observed_contents
 from reconciler.core.fleet.sources.plain_manifests import path_sources, read_source
 from reconciler.core.fleet.standing_paths import (
+    LostContent,
     directories_like_files,
-    held_names,
-    is_suspect,
-    lost_problem,
-    may_hold_files,
-    other_content,
-    version_in_force,
-    without_objects_elsewhere,
+    is_at,
+    last_good_version,
+    lost_contents,
+    suspects,
 )
 from reconciler.core.fleet.unread_files import unread_entries
 from reconciler.core.schema.yaml import MAX_BYTES, too_large
 from reconciler.daemon.lost_objects import LostObjects
-from reconciler.errors import InvalidInput, Problem, Severity, Transient
+from reconciler.errors import InvalidInput, Problem, Transient
 from reconciler.model.capacity import Observed
 from reconciler.model.ids import BlobId, CommitId
 from reconciler.model.manifest_source import PathSource, SourceContent, SourceContents, SourceKey, UnreadSource
@@ -129,8 +126,9 @@ class SourceReader:
                 problems_of[path] = tuple(problem.at(path) for problem in version.file.problems)
                 self._step_back(commit, path, in_force, past)
         directories = tuple(directories_like_files(entry.path for entry in entries))
-        for path, lost, problem in self._lost_versions(commit, current, others, directories):
-            problems_of[path], in_force[path] = (problem,), lost
+        for lost in self._lost_contents(commit, current, others, directories):
+            problems_of[lost.path] = (lost.problem,)
+            in_force[lost.path] = _Version(blob=lost.blob, file=lost.file)
         trusted = {path for path, version in current.items() if version.blob == self._in_force.get(path)}
         while True:
             files = {path: version.file for path, version in in_force.items()}
@@ -163,8 +161,8 @@ class SourceReader:
         self._remember(current, in_force)
         reported = [problem for problem in assembly.desired.problems if problem.path not in problems_of]
         for path, file_problems in problems_of.items():
-            reported += [*file_problems, _stands_in(path, in_force.get(path))]
-        shown = (entry for entry in others.values() if not any(_is_at(entry.path, path) for path in problems_of))
+            reported += [*file_problems, last_good_version(in_force[path].blob if path in in_force else None).at(path)]
+        shown = (entry for entry in others.values() if not any(is_at(entry.path, path) for path in problems_of))
         reported += [problem for problem in unread_entries(shown, files) if not is_ignored(problem.path, files)]
         incomplete = any(path not in in_force for path in problems_of)
         return replace(assembly.desired, problems=tuple(sorted(reported)), incomplete=incomplete)
@@ -289,44 +287,26 @@ class SourceReader:
         file = self._parsed[blob]
         return None if file.broken else any(identity(declared.value) == wanted for declared in file.objects)
 
-    def _lost_versions(
+    def _lost_contents(
         self,
         commit: CommitId,
         current: Mapping[str, _Version],
         others: Mapping[str, TreeEntry],
         directories: Iterable[str],
-    ) -> Iterator[tuple[str, _Version, Problem]]:
-        """Yield the paths that stand without an object that they held: the version that holds it, and the problem."""
-        suspects = {
-            *(path for path, version in current.items() if is_suspect(version.file)),
-            *filter(may_hold_files, others),
-            *directories,
-        }
+    ) -> Iterator[LostContent]:
+        """Yield what stood in paths that stand without it."""
+        files = {path: version.file for path, version in current.items()}
+        paths = suspects(files, others.keys(), directories)
         try:
-            pasts = self._lost.versions(commit, suspects, self._read)
+            pasts = self._lost.versions(commit, paths, self._read)
         except Transient:
             if not self._in_force:
                 raise
             self._uncertain = True
-            held = ((path, self._in_force[path]) for path in suspects if path in self._in_force)
+            held = ((path, self._in_force[path]) for path in paths if path in self._in_force)
             pasts = {path: (blob,) for path, blob in held if blob in self._parsed}
-        fleet = current.get(FLEET_FILE)
-        fleets = {} if fleet is None else {FLEET_FILE: fleet.file}
-        for path in sorted(pasts, key=lambda path: (path != FLEET_FILE, path)):
-            if not is_read(path) or is_ignored(path, fleets):
-                continue
-            blobs = pasts[path]
-            past = self._read(blobs)
-            file = current[path].file if path in current else ParsedFile(content=_content(path, others))
-            place = version_in_force([past[blob] for blob in blobs], file)
-            if place is None:
-                continue
-            elsewhere = held_names(version.file for name, version in current.items() if name != path)
-            lost = without_objects_elsewhere(past[blobs[place]], elsewhere)
-            lost = without_definitions_elsewhere({**fleets, path: lost})[path]
-            if version_in_force([lost], file) is not None:
-                fleets |= {path: lost} if path == FLEET_FILE else {}
-                yield path, _Version(blob=blobs[place], file=lost), lost_problem(path, file, lost)
+        past = {path: [(blob, self._read((blob,))[blob]) for blob in blobs] for path, blobs in pasts.items()}
+        yield from lost_contents(past, files, others)
 
     def _read(self, blobs: Iterable[BlobId]) -> Mapping[BlobId, ParsedFile]:
         """Parse versions of files, and return them."""
@@ -345,28 +325,3 @@ class SourceReader:
         self._in_force = {path: version.blob for path, version in in_force.items()}
         kept = {version.blob for version in current.values()} | {*self._in_force.values()} | self._looked_at
         self._parsed = {blob: file for blob, file in self._parsed.items() if blob in kept}
-
-
-def _is_at(entry: str, path: str) -> bool:
-    """Tell whether a link or a submodule stands at a path, or above it."""
-    return path == entry or path.startswith(f"{entry}/")
-
-
-def _content(path: str, others: Mapping[str, TreeEntry]) -> str:
-    """Describe what stands where there is no file of this path."""
-    for entry in others.values():
-        if _is_at(entry.path, path):
-            content = other_content(entry)
-            return content if path == entry.path else f"is gone with its directory {entry.path}, which {content} now"
-    return "is a directory"
-
-
-def _stands_in(path: str, version: _Version | None) -> Problem:
-    """Report which version of a broken file is in force."""
-    if version is None:
-        message, hint = "no earlier version of it is good: nothing in it is in force", ""
-    else:
-        short = version.blob[:12]
-        message = f"its last good version, blob {short}, stays in force until this is mended"
-        hint = f"see it with git cat-file -p {short}"
-    return Problem(path=path, message=message, hint=hint, severity=Severity.WARNING)

@@ -13,7 +13,7 @@ from random import Random
 from reconciler.adapters.helm.output import sourced_objects
 from reconciler.adapters.recording_files import outlined_recording, read_recording
 from reconciler.core.engines.standing_objects import hold_immutable
-from reconciler.core.fleet.foreign_content import describe_foreign
+from reconciler.core.fleet.file import describe_foreign
 from reconciler.core.fleet.read_file import parse_file
 from reconciler.core.fleet.standing_paths import held_names, lost_problem, version_in_force, without_objects_elsewhere
 from reconciler.core.recording.documents import Operation

@@ -15,8 +15,7 @@ from pydantic import ValidationError
 
 from reconciler.bulkhead import Seam, attempt
 from reconciler.core.fleet.assemble import assemble
-from reconciler.core.fleet.file import AbsentLimits, AbsentSpread, Declared, ParsedFile, Value
-from reconciler.core.fleet.foreign_content import describe_foreign
+from reconciler.core.fleet.file import AbsentLimits, AbsentSpread, Declared, ParsedFile, Value, describe_foreign
 from reconciler.core.fleet.kruise_whitelist import CONFIGURATION, is_whitelist, whitelist
 from reconciler.core.fleet.spread import rules
 from reconciler.core.fleet.template import template_draft

@@ -7,22 +7,25 @@ the file, or the document.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
+from reconciler.core.fleet.assemble import is_ignored, without_definitions_elsewhere
 from reconciler.core.fleet.file import Declared, ParsedFile, Value
 from reconciler.core.fleet.objects import Identity, identity
+from reconciler.core.fleet.paths import FLEET_FILE
 from reconciler.core.fleet.read_file import ENDINGS, is_read
 from reconciler.core.fleet.template import TemplateDraft
 from reconciler.core.schema.egs.request import RequestDraft
-from reconciler.errors import Problem
+from reconciler.errors import Problem, Severity
+from reconciler.model.ids import BlobId
 from reconciler.model.tree import EntryType, TreeEntry
 from reconciler.text.wording import join_names
 
 _MOST_NAMES = 3
 
 
-def is_suspect(file: ParsedFile) -> bool:
+def _is_suspect(file: ParsedFile) -> bool:
     """Return whether something may stand in a file in the place of an object."""
     return not file.broken and (not file.objects or file.foreign > 0)
 
@@ -86,14 +89,75 @@ def lost_problem(path: str, current: ParsedFile, lost: ParsedFile) -> Problem:
     return Problem(path=path, message=message, hint=hint)
 
 
-def may_hold_files(path: str) -> bool:
-    """Return whether a link or a submodule may stand in the place of a file that is read, or of its directory."""
-    return not any(part.startswith(".") for part in path.split("/"))
+def last_good_version(blob: BlobId | None) -> Problem:
+    """Report which version of a broken file is in force; the problem has no path yet."""
+    if blob is None:
+        message, hint = "no earlier version of it is good: nothing in it is in force", ""
+    else:
+        message = f"its last good version, blob {blob[:12]}, stays in force until this is mended"
+        hint = f"see it with git cat-file -p {blob[:12]}"
+    return Problem(path="", message=message, hint=hint, severity=Severity.WARNING)
 
 
-def other_content(entry: TreeEntry) -> str:
-    """Describe a path that is no regular file, as a predicate."""
-    return "is a submodule" if entry.type is EntryType.SUBMODULE else "is a symbolic link"
+def suspects(files: Mapping[str, ParsedFile], others: Collection[str], directories: Iterable[str]) -> Collection[str]:
+    """Return the paths that may stand without objects that they held.
+
+    `files` are those that are read, `others` links and submodules, `directories` those with names of files.
+    """
+    may_hold_files = (path for path in others if not any(part.startswith(".") for part in path.split("/")))
+    return {*(path for path, file in files.items() if _is_suspect(file)), *may_hold_files, *directories}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LostContent:
+    """The objects that a path held, and holds no more."""
+
+    path: str
+    blob: BlobId
+    """The last good version of the file."""
+    file: ParsedFile
+    """Its objects, without those that another file holds now."""
+    problem: Problem
+
+
+def lost_contents(
+    pasts: Mapping[str, Sequence[tuple[BlobId, ParsedFile]]],
+    files: Mapping[str, ParsedFile],
+    others: Mapping[str, TreeEntry],
+) -> Iterator[LostContent]:
+    """Yield what stood in paths in whose place something else stands.
+
+    `pasts` are the earlier versions with objects, oldest first; `files` and `others` are what stands now.
+    """
+    fleets = {FLEET_FILE: files[FLEET_FILE]} if FLEET_FILE in files else {}
+    for path in sorted(pasts, key=lambda path: (path != FLEET_FILE, path)):
+        if not is_read(path) or is_ignored(path, fleets):
+            continue
+        file = files[path] if path in files else ParsedFile(content=_content(path, others))
+        place = version_in_force([version for _, version in pasts[path]], file)
+        if place is None:
+            continue
+        blob, version = pasts[path][place]
+        elsewhere = held_names(other for name, other in files.items() if name != path)
+        lost = without_objects_elsewhere(version, elsewhere)
+        lost = without_definitions_elsewhere({**fleets, path: lost})[path]
+        if version_in_force([lost], file) is not None:
+            fleets |= {path: lost} if path == FLEET_FILE else {}
+            yield LostContent(path=path, blob=blob, file=lost, problem=lost_problem(path, file, lost))
+
+
+def is_at(entry: str, path: str) -> bool:
+    """Return whether a link or a submodule stands at a path, or above it."""
+    return path == entry or path.startswith(f"{entry}/")
+
+
+def _content(path: str, others: Mapping[str, TreeEntry]) -> str:
+    """Describe what stands where there is no file of this path."""
+    for entry in others.values():
+        if is_at(entry.path, path):
+            content = "is a submodule" if entry.type is EntryType.SUBMODULE else "is a symbolic link"
+            return content if path == entry.path else f"is gone with its directory {entry.path}, which {content} now"
+    return "is a directory"
 
 
 def directories_like_files(paths: Iterable[str]) -> Iterator[str]:
