@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from types import MappingProxyType
@@ -17,6 +18,8 @@ from reconciler.errors import InvalidInput
 from reconciler.model.tree import Identity
 
 _IDENTITY = re.compile(r"([^<>]*)<([^<>\s]+)>.*")
+_OF_A_HOOK = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY")
+_ANSWERS = 7
 _SCHEME = re.compile(r"[\w+.-]+://|(?:[^/\s]+@)?[^/:\s]+:")
 
 
@@ -65,6 +68,60 @@ def state(directory: Path) -> State:
 def is_work_tree(directory: Path) -> bool:
     """Tell whether a directory is a git checkout, or within one. Raises InvalidInput where git is not installed."""
     return _ask(directory, "rev-parse", "--is-inside-work-tree") == "true"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckoutPlaces:
+    """Where a checkout has what git knows of its files."""
+
+    prefix: str
+    """From the top of the checkout to the directory that was asked about: empty, or with a slash at its end."""
+    head: str
+    """Empty before the first commit."""
+    format: str
+    """The hash of object ids: ``sha1`` or ``sha256``."""
+    objects: Path
+    index: Path
+    shallow: Path
+    attributes: Path
+
+
+def locate(directory: Path) -> CheckoutPlaces | None:
+    """Return where the checkout that a directory is in has its objects; None without a checkout, or without git.
+
+    Only `directory` counts, and no variable of a hook that this runs in. The commands run no program that a
+    configuration names.
+    """
+    variables = {name: value for name, value in os.environ.items() if name not in _OF_A_HOOK}
+    names = [part for name in ("objects", "index", "shallow", "info/attributes") for part in ("--git-path", name)]
+
+    def ask(*arguments: str) -> list[str]:
+        command = ["git", "-C", str(directory), "-c", "core.fsmonitor=false", "rev-parse", *arguments]
+        result = subprocess.run(
+            command,
+            env={**variables, "LANGUAGE": "C", "LC_ALL": "C"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            encoding="utf-8",
+            errors="surrogateescape",
+        )
+        return [] if result.returncode else result.stdout.removesuffix("\n").split("\n")
+
+    try:
+        answers = ask(
+            "--is-inside-work-tree", "--show-object-format", "--show-prefix", "--path-format=absolute", *names
+        )
+        if len(answers) != _ANSWERS or answers[0] != "true":
+            return None
+        head = ask("--verify", "--quiet", "HEAD^{commit}")
+    except OSError:
+        return None
+    objects, index, shallow, attributes = (Path(answer) for answer in answers[3:])
+    return CheckoutPlaces(
+        prefix=answers[2], head="".join(head), format=answers[1],
+        objects=objects, index=index, shallow=shallow, attributes=attributes,
+    )  # fmt: skip # one line for each kind
 
 
 def version() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -119,20 +120,28 @@ class History:
             states.append(dict(state))
         return states
 
-    def past_versions(self, commit: CommitId, paths: Collection[str], *, base: CommitId | None = None) -> PathHistories:
+    def past_versions(
+        self,
+        commit: CommitId,
+        paths: Collection[str],
+        *,
+        base: CommitId | None = None,
+        uncommitted: Sequence[PathChange] = (),
+    ) -> PathHistories:
         """List the versions that stood at some paths before those at `commit`, newest first, as far back as `base`.
 
         Without a base the history is deepened in one step, up to its bound, where the mirror holds too little: most
         paths have to be followed back to where they were added. Where the remote has no more, the answer is what the
-        mirror knows.
+        mirror knows. `uncommitted` are changes of a work tree, on top of the commit.
         """
-        chain = ["--first-parent", commit, *([] if base is None else [f"^{base}"])]
         asked = sorted(paths) if len(paths) <= _MOST_PATHSPECS else []
         deepened = False
         while True:
+            floor = base or self._beyond_bound(commit)
+            chain = ["--first-parent", commit, *([] if floor is None else [f"^{floor}"])]
             raw = ["log", "-m", "-z", "--raw", "--no-abbrev", "--no-renames", "--format=%H", *chain, "--", *asked]
             fields = self._local(raw).decode(errors="surrogateescape").split("\0")
-            histories = path_histories(paths, _path_changes(fields, self._shallow()))
+            histories = path_histories(paths, itertools.chain([uncommitted], _path_changes(fields, self._shallow())))
             if base is not None or all(history.ended for history in histories.values()):
                 return PathHistories(paths=histories, based=base is not None)
             if deepened or not self._cut(self._local(["rev-list", "--max-parents=0", *chain]).decode().split()):
@@ -145,6 +154,12 @@ class History:
             if self._shallow() == before:
                 return PathHistories(paths=histories, complete=False)
             deepened = True
+
+    def _beyond_bound(self, commit: CommitId) -> CommitId | None:
+        """Return the newest commit that is too old to be read."""
+        bounds = [f"--skip={SOURCE_HISTORY.most}", "--max-count=1"]
+        ids = self._local(["rev-list", "--first-parent", *bounds, commit]).decode().split()
+        return CommitId(ids[0]) if ids else None
 
     def leads_to(self, commit: CommitId, base: CommitId) -> bool:
         """Return whether first parents lead from a commit to another, as far as the mirror holds them."""

@@ -15,12 +15,14 @@ import click
 from reconciler import __version__
 from reconciler.adapters.observations.observation_files import FileObservations
 from reconciler.cli import printing
+from reconciler.cli.actions.committed_files import committed_files
 from reconciler.cli.commands.files import CheckForm
 from reconciler.core.fleet.assemble import is_ignored, without_definitions_elsewhere
 from reconciler.core.fleet.file import ParsedFile
 from reconciler.core.fleet.paths import FLEET_FILE
 from reconciler.core.fleet.read_file import ENDINGS, assemble, is_read, parse_file
 from reconciler.core.fleet.sources.plain_manifests import in_source, path_sources, plain_manifests
+from reconciler.core.fleet.standing_paths import directories_like_files, is_at
 from reconciler.core.fleet.unread_files import UnreadFile, folder_summary, unread_entries, unread_file
 from reconciler.core.observe.node_pool_differences import with_node_pool_differences
 from reconciler.core.observe.template_differences import with_template_differences
@@ -52,6 +54,8 @@ class RepositoryCheck:
     """The files that were checked."""
     title: str
     """The one file that was checked; empty for all."""
+    is_cut: bool = False
+    """Whether older commits would count that this shallow clone does not have."""
 
 
 def check(path: Path, observations: Path | None, form: CheckForm) -> None:
@@ -82,7 +86,14 @@ def _normal(path: Path) -> str:
 def _check(path: Path, top: Path, name: str, observations: Path | None) -> RepositoryCheck:
     """Check the files below a directory, or the one of them that is named."""
     directory = read_directory(top)
-    files, desired = directory.files, directory.desired()
+    committed = committed_files(
+        top,
+        directory.files,
+        {entry.path: entry for entry in _other_entries(top)},
+        directories_like_files(path.relative_to(top).as_posix() for path in _walk(top)),
+    )
+    files = committed.files
+    desired = replace(directory, files=files, contents=_contents(top, files)).desired()
     used = [source.path for source in path_sources(files.values())]
     unread = [
         file
@@ -94,8 +105,17 @@ def _check(path: Path, top: Path, name: str, observations: Path | None) -> Repos
     seen = Observed() if observations is None else FileObservations(observations).observe()
     parted = with_template_differences(replace(seen, problems=()), desired).problems
     seen = with_node_pool_differences(seen, desired)
-    others = (entry for entry in unread_entries(_other_entries(top), files) if not is_ignored(entry.path, files))
-    reported = (*desired.problems, *parted, *others, *(file.problem for file in unread if file.problem is not None))
+    others = [
+        entry for entry in committed.others.values() if not any(is_at(entry.path, path) for path in committed.lost)
+    ]
+    entries = [*unread_entries(others, files), *committed.problems]
+    passed_over = (problem for problem in entries if not is_ignored(problem.path, files))
+    reported = (
+        *(problem for problem in desired.problems if problem.path not in committed.lost),
+        *parted,
+        *passed_over,
+        *(file.problem for file in unread if file.problem is not None),
+    )
     problems = [replace(problem, path=_normal(top / problem.path)) for problem in reported]
     problems = sorted(
         {*problems, *directory.unreadable, *seen.problems},
@@ -125,6 +145,7 @@ def _check(path: Path, top: Path, name: str, observations: Path | None) -> Repos
         unchecked=unchecked_kinds(specs, desired.schemas),
         paths=[_normal(path)] if name else [_normal(top / file) for file in declared],
         title=f"{_normal(path)}{ignored}" if name else "",
+        is_cut=committed.is_cut,
     )
 
 
@@ -161,6 +182,8 @@ def _print_check(result: RepositoryCheck, top: Path) -> None:
     _print_problems(result.problems, _errors(result.problems))
     if foreign := folder_summary(result.unread):
         printing.say(f"Not read: {foreign}")
+    if result.is_cut:
+        printing.say("Not compared with older commits: this clone is shallow (try `git fetch --unshallow`)")
     if result.unchecked:
         kinds = join_names(result.unchecked)
         printing.say(f"Not checked, for want of a CustomResourceDefinition in the fleet repository: {kinds}")
@@ -278,14 +301,19 @@ def read_directory(top: Path) -> FleetDirectory:
             files[name] = parse_file(path.read_bytes())
         except OSError as error:
             unreadable.append(Problem(path=_normal(path), message=f"cannot be read: {error.strerror or error}"))
-    contents = {
+    return FleetDirectory(files=files, contents=_contents(top, files), unreadable=tuple(unreadable))
+
+
+def _contents(top: Path, files: Mapping[str, ParsedFile]) -> SourceContents:
+    """Read what templates are made from in a directory; what is pinned to a commit is not on this disk."""
+    regular = [name for name in files if (top / name).is_file()]
+    return {
         SourceKey(source): plain_manifests(
-            source.title, {name: (top / name).read_bytes() for name in files if in_source(source.path, name)}, ""
+            source.title, {name: (top / name).read_bytes() for name in regular if in_source(source.path, name)}, ""
         )
         for source in path_sources(files.values())
         if not source.commit
     }
-    return FleetDirectory(files=files, contents=contents, unreadable=tuple(unreadable))
 
 
 def _unread_files(top: Path, files: Mapping[str, ParsedFile]) -> list[UnreadFile]:

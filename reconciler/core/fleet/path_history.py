@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from reconciler.model.ids import BlobId
+from reconciler.model.tree import EntryType, TreeEntry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,3 +81,30 @@ def path_histories(asked: Collection[str], commits: Iterable[Sequence[PathChange
         path: PathHistory(asked=owner, versions=tuple(dict.fromkeys(versions[path])), ended=path not in open_paths)
         for path, owner in owners.items()
     }
+
+
+def uncommitted_changes(
+    asked: Collection[str], directories: Collection[str], committed: Iterable[TreeEntry]
+) -> list[PathChange]:
+    """List what a work tree changes at some paths, compared with the entries of its commit.
+
+    `directories` are those of the paths that are directories there.
+    """
+    entries = {entry.path: entry.blob if entry.type is EntryType.FILE else None for entry in committed}
+    below: dict[str, list[str]] = {}
+    for path in entries:
+        parts = path.split("/")
+        for length in range(1, len(parts)):
+            if (parent := "/".join(parts[:length])) in asked:
+                below.setdefault(parent, []).append(path)
+    changes: list[PathChange] = []
+    for path in sorted(asked):
+        stood, stands = path in entries, path not in directories
+        if stood or stands:
+            changes.append(PathChange(path=path, old=entries.get(path), stood=stood, stands=stands))
+        if stood and not stands:
+            changes.append(PathChange(path=f"{path}/", old=None, stood=False, stands=True))
+        if stands:
+            removed = below.get(path, ())
+            changes += [PathChange(path=old, old=entries[old], stood=True, stands=False) for old in removed]
+    return changes
