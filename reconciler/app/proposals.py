@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from reconciler.adapters.clock import SystemClock
 from reconciler.app.world import PATIENCE, committer, credentials, open_repository
 from reconciler.daemon.branch import BranchReader
@@ -15,7 +13,7 @@ def proposal_desk(settings: Settings) -> ProposalDesk:
     """Open a desk with a mirror of its own, which its user closes."""
     from reconciler.adapters.pull_requests import HostPullRequests  # noqa: PLC0415 - where bursts are approved alone
 
-    repository = open_repository(replace(settings, cache_dir=settings.cache_dir / "proposals"))
+    repository = open_repository(settings, cache="proposals")
     return ProposalDesk(
         repository=repository,
         branch=BranchReader(repository),

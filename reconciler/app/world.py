@@ -81,11 +81,12 @@ def allowed_signers(settings: Settings) -> AllowedSigners | None:
     return AllowedSigners(ssh=settings.allowed_signers, openpgp=settings.allowed_openpgp_keys)
 
 
-def open_repository(settings: Settings, measure: MeasureCall = unmeasured_call) -> GitRepository:
-    """Open the mirror of the fleet repository, which its user closes."""
+def open_repository(settings: Settings, measure: MeasureCall = unmeasured_call, *, cache: str = "") -> GitRepository:
+    """Open the mirror of the fleet repository, which its user closes; `cache` names one below that of the passes."""
     return GitRepository(
         settings.repo,
-        cache=settings.cache_dir,
+        cache=settings.cache_dir / cache,
+        main_cache=settings.cache_dir,
         source_branch=settings.source_branch,
         output_branch=settings.output_branch,
         committer=committer(settings),

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
+from reconciler.adapters.git import GitRepository
 from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.reconcile import Memory, Outcome
 from reconciler.daemon.snapshot import LatestSnapshot
 from reconciler.daemon.source import SourceReader
 from reconciler.daemon.sweeper import GRACE, LONGEST_GRACE, Sweeper, SweepWorld
-from reconciler.errors import Conflict, InvalidInput, Transient
+from reconciler.errors import Conflict, InvalidInput, LostBranch, Transient
 from reconciler.model.capacity import Observed
 from reconciler.model.plan import EndReason, Revert
 from tests.builders.passes import SOURCE_FILES, Passes
+from tests.builders.remote import Remote
 from tests.fakes.memory_repository import MemoryRepository
 
 
@@ -65,6 +69,42 @@ class Watched:
 @pytest.fixture
 def watched() -> Watched:
     return Watched()
+
+
+@pytest.mark.parametrize("rewound", [1, 0])
+def test_sweep_writes_nothing_on_a_branch_that_was_rewound_and_says_so(
+    remote: Remote, tmp_path: Path, caplog: pytest.LogCaptureFixture, rewound: int
+) -> None:
+    remote.commit("main", SOURCE_FILES)
+    cache = tmp_path / "cache"
+    with GitRepository(remote.url, cache=cache) as repository:
+        passes = Passes(repository)
+        latest = LatestSnapshot(passes.memory.branch)
+
+        @contextmanager
+        def open_world() -> Iterator[SweepWorld]:
+            with GitRepository(remote.url, cache=cache) as own:
+                memory = Memory(source=SourceReader(own), branch=BranchReader(own))
+                yield SweepWorld(world=replace(passes.world(), repository=own), memory=memory)
+
+        sweeper = Sweeper(latest, open_world, clock=passes, random=lambda: 0.5)
+        passes.missing = 3
+        tips = []
+        for _ in range(2):
+            latest.post(passes.run())
+            tips.append(remote.tip("placements"))
+            passes.missing += 1
+            passes.advance(65)
+        remote.move("placements", tips[0] if rewound else None)
+        stands = remote.tip("placements")
+        passes.advance(900)
+        assert sweeper.is_due()
+        with pytest.raises(LostBranch, match="nothing is written until that is settled"):
+            sweeper.sweep()
+        sweeper.step()
+        assert remote.tip("placements") == stands
+        remote.move("placements", tips[1])
+        assert sweeper.sweep().commits
 
 
 def test_passes_have_the_first_word_on_what_has_lapsed(watched: Watched) -> None:

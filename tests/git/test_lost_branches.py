@@ -115,6 +115,43 @@ def test_another_process_with_the_same_cache_knows_it_too(
         assert _refuses_to_push(again)
 
 
+@KINDS
+@pytest.mark.parametrize("cache", ["shared", "shared/proposals"])
+def test_mirror_that_stays_open_beside_that_of_the_passes_knows_what_those_have_pushed(
+    remote: Remote, known: list[CommitId], kind: BranchLossKind, cache: str, tmp_path: Path
+) -> None:
+    with GitRepository(remote.url, cache=tmp_path / "shared") as passes:
+        passes.fetch()
+        with GitRepository(remote.url, cache=tmp_path / cache, main_cache=tmp_path / "shared") as beside:
+            assert beside.fetch().losses == ()
+            known.append(_write(passes, 7))
+            _lose(remote, known, kind)
+            stands = remote.tip("placements")
+            for _ in range(2):
+                assert [loss.known for loss in beside.fetch().losses] == [known[-1]]
+                assert _refuses_to_push(beside)
+            assert remote.tip("placements") == stands
+            _settle(passes)
+            assert beside.fetch().losses == ()
+            assert _write(beside, 9) == remote.tip("placements")
+
+
+def test_mirror_beside_that_has_pushed_is_not_talked_out_of_it_by_that_of_the_passes(
+    remote: Remote, known: list[CommitId], tmp_path: Path
+) -> None:
+    with GitRepository(remote.url, cache=tmp_path / "shared") as passes:
+        passes.fetch()
+        with GitRepository(remote.url, cache=tmp_path / "shared") as beside:
+            beside.fetch()
+            pushed = _write(beside, 7)
+            earlier = remote.commit("placements", {"notes.md": "mine\n"})
+            passes.fetch()
+            last = _write(beside, 8) if beside.fetch().output == earlier else pushed
+            remote.move("placements", earlier)
+            assert [loss.known for loss in beside.fetch().losses] == [last]
+            assert _refuses_to_push(beside)
+
+
 def test_mirror_that_is_made_again_still_knows(remote: Remote, known: list[CommitId], tmp_path: Path) -> None:
     cache = tmp_path / "shared"
     with GitRepository(remote.url, cache=cache) as first:

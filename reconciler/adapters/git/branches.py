@@ -87,6 +87,7 @@ class RemoteBranches:
         unreachable or hangs, InvalidInput if it is missing or denies access.
         """
         doing = f"fetching {self.remote.shown}"
+        self.known.consult()
         if not self._branches_read:
             self._branches = None
         self._branches_read = False

@@ -4,8 +4,9 @@ Each tip is a ref of the mirror, which git moves forward only: no fetch of ours 
 remote that does not follow its known tip is judged here: it counts as lost, unless the mirror's history was too short
 to see that it follows, or a commit of the branch says that a person has settled it (`Trailer.SUPERSEDES`).
 
-A mirror that is made again, and the private mirror of a second process, hold no such refs at first. For them the known
-tips are ids without objects, until the branches have been fetched and found to follow them.
+A mirror that is made again, and one beside that of the passes (a second process, the sweep in a thread, the desk of
+proposals), hold no such refs at first. For them the known tips are ids without objects, until the branches have been
+fetched and found to follow them. Before each fetch the latter look up what the mirror of the passes knows by then.
 """
 
 from __future__ import annotations
@@ -91,8 +92,10 @@ class KnownTips:
         """Commits of a branch that are searched for a known one."""
         self.expected: dict[str, KnownTip] = {}
         """Known tips that no ref of this mirror holds, by ref."""
-        for git_dir, file in self._memories():
-            self._expect(_refs_of(git_dir) if git_dir else (), _read(file))
+        self._consulted: dict[str, KnownTip] = {}
+        """What the mirror beside this one knew when it was last asked, by ref."""
+        self._expect((), _read(self._file))
+        self.consult()
 
     @property
     def doubtful(self) -> bool:
@@ -112,6 +115,24 @@ class KnownTips:
         self._expect([(ref, commit) for ref, commit in refs.items() if commit], _read(self._file))
         self._write()
 
+    def consult(self) -> None:
+        """Expect what the mirror of the passes has come to know since this was last called; a no-op for that itself.
+
+        It is called before a fetch, so that the remote has had by then what is expected of it.
+        """
+        beside = self._mirror.beside
+        if beside is None:
+            return
+        known = {ref: KnownTip(commit=commit) for ref, commit in _refs_of(beside / "mirror.git")}
+        known |= _read(beside / "known")
+        followed = (self.output_ref, self.cluster_refs)
+        ours = dict(_refs_of(self._mirror.git_dir))
+        for ref, tip in known.items():
+            if ref.startswith(followed) and self._consulted.get(ref) != tip:
+                self._consulted[ref] = tip
+                if ours.get(ref) != tip.commit:
+                    self.expected[ref] = tip
+
     def report(self, tip: KnownTip) -> None:
         """Take a commit for known that the output branch is to have."""
         self.expected[self.output_ref] = tip
@@ -123,21 +144,25 @@ class KnownTips:
         Raises Transient and InvalidInput as a fetch does.
         """
         refs = {ref: KnownTip(commit=commit) for ref, commit in _refs_of(self._mirror.git_dir)}
-        known = {**refs, **self.expected}
         prefixes = (self.output_ref, *([self.cluster_refs] if with_clusters else []))
-        known = {ref: tip for ref, tip in known.items() if ref.startswith(prefixes)}
+        known = sorted(ref for ref in {*refs, *self.expected} if ref.startswith(prefixes))
         names = [self._output, *([f"{self._clusters}*"] if with_clusters else [])]
         listed = self._remote(["ls-remote", "--heads", address.NAME, *names])
         tips = {name: commit for commit, name in (line.split("\t") for line in listed.stdout.decode().splitlines())}
         losses: dict[str, BranchLoss] = {}
-        for ref, tip in sorted(known.items()):
+        for ref in known:
             branch = self.branch(ref)
             stands = CommitId(tips[branch]) if branch in tips else None
-            if stands == tip.commit == (refs[ref].commit if ref in refs else None):
-                continue
-            loss = self._judge_branch(branch, ref, tip, stands)
-            if loss is not None:
-                losses[branch] = loss
+            own, expected = refs.get(ref), self.expected.get(ref)
+            if own and expected and self.holds(expected.commit) and self._is_before(expected.commit, own.commit):
+                expected = None
+            for tip in filter(None, (expected, own)):
+                if stands == tip.commit and ref in refs:
+                    continue
+                loss = self._judge_branch(branch, ref, tip, stands)
+                if loss is not None:
+                    losses[branch] = loss
+                    break
         settled = [ref for ref in self.expected if ref in known and self.branch(ref) not in losses]
         for ref in settled:
             del self.expected[ref]
@@ -181,9 +206,9 @@ class KnownTips:
         """Fetch a commit from the mirror of another process or, by its id, from the remote, if either has it."""
         if self.holds(commit):
             return True
-        if self._mirror.private:
+        if self._mirror.beside is not None:
             local = replace(self._runner, environment={**self._runner.environment, "GIT_ALLOW_PROTOCOL": "file"})
-            source = str(self._mirror.shared / "mirror.git")
+            source = str(self._mirror.beside / "mirror.git")
             local.run([*FETCH, "--update-shallow", source, f"+{_KNOWN}*:{_SEEN}*"])
         if not self.holds(commit):
             self._runner.run([*FETCH, "--depth=1", address.NAME, commit], remote=True)
@@ -298,12 +323,6 @@ class KnownTips:
     @property
     def _file(self) -> Path:
         return self._mirror.git_dir.parent / "known"
-
-    def _memories(self) -> Iterable[tuple[Path | None, Path]]:
-        """Yield the mirrors and files whose known tips this mirror has to expect."""
-        yield None, self._file
-        if self._mirror.private:
-            yield self._mirror.shared / "mirror.git", self._mirror.shared / "known"
 
     def _write(self) -> None:
         """Note the expected tips for the next process."""

@@ -56,11 +56,14 @@ class Mirror:
     """Holds the mirror's directory by a file lock until `close`.
 
     A second process gets a private directory. It is removed on `close` or, if its owner was killed, by the next owner
-    of the shared one. `shared` is the remote's directory, and `private` whether another process holds it.
+    of the shared one. `shared` is the remote's directory, and `private` whether another process holds it. `beside` is the
+    directory of the mirror whose known tips count here as well, if there is one.
     """
 
-    def __init__(self, cache: Path, url: str) -> None:
+    def __init__(self, cache: Path, url: str, *, main: Path | None = None) -> None:
         """Take the remote's shared directory below `cache`, or make a private one if it is taken.
+
+        `main` is the cache of the passes, where that is another one.
 
         Raises InvalidInput if another user may write to `cache`, OSError if we may not.
         """
@@ -79,6 +82,8 @@ class Mirror:
         else:
             _sweep(cache, name)
         self._lock = lock
+        others = self.shared if main is None else main / name
+        self.beside = None if others == self._place else others
         for pattern in _LEFT_BEHIND:
             for path in self.git_dir.glob(pattern):
                 _remove(path)

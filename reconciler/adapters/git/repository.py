@@ -78,7 +78,8 @@ class GitRepository:
 
     It is fetched with the last commit only, and deepened when history is needed. Not safe for several threads, except
     for its `shelf` and its `deliveries`. A second process on the same cache gets a mirror of its own, and does not own
-    the remote's `directory` below it. `committer` is the committer of our commits, by which they are recognised;
+    the remote's `directory` below it; what the first one knows of our branches counts for it. `main_cache` is the cache of
+    the passes, for a repository beside them with another one. `committer` is the committer of our commits, by which they are recognised;
     `bounds` are those of one exchange with the remote, or `timeout` alone is that of its silence; what waits for the
     remote is given up once `ended`. `measure` measures the commands that talk to it.
     """
@@ -88,6 +89,7 @@ class GitRepository:
         url: str,
         *,
         cache: Path,
+        main_cache: Path | None = None,
         source_branch: str = "main",
         output_branch: str = "placements",
         committer: Identity = COMMITTER,
@@ -113,7 +115,7 @@ class GitRepository:
         if f"{source}/".startswith(clusters):
             raise InvalidInput(f"branches: {source_branch!r} is where clusters have theirs (try 'main')")
         try:
-            mirror = Mirror(cache.absolute(), remote.url)
+            mirror = Mirror(cache.absolute(), remote.url, main=main_cache.absolute() if main_cache else None)
         except OSError as error:
             raise Transient(f"opening the mirror in {cache}: {error}") from error
         # By these refspecs a push moves the refs of the mirror along with the remote's.
