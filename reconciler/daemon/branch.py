@@ -27,7 +27,7 @@ from reconciler.errors import Bug, OverspillError
 from reconciler.model.ids import BlobId, CommitId
 from reconciler.model.ledger import Drift, Ledger
 from reconciler.model.placement import Placement
-from reconciler.model.tree import Commit, blob_of
+from reconciler.model.tree import ROOT, Commit, blob_of
 from reconciler.ports import LedgerCache, Repository
 
 _AT_ONCE = 512
@@ -42,6 +42,8 @@ _CHANGED_PART = 20
 start parses those that have changed since."""
 
 _EMPTY = Ledger(commit=None)
+_OUR_DIRECTORIES = (*ROOTS, f"{ROOT}/")
+"""With what lies directly below the first of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +97,8 @@ class BranchReader:
         self._known: CommitId | None = None
         self._expected: Mapping[tuple[str, bytes], Record] = {}
         self._written: _Written | None = None
+        self.obstacles: Mapping[str, str] = {}
+        """Files, links and submodules where directories of ours belong: the kind of each, by path."""
 
     def ledger(self, tip: CommitId | None) -> Ledger:
         """Return the Ledger at `tip`; the same tip gives the same object.
@@ -105,6 +109,7 @@ class BranchReader:
             return self._ledger
         if tip is None:
             self._ledger, self._records, self._blobs, self._known = _EMPTY, LedgerRecords(), {}, None
+            self.obstacles = {}
             return self._ledger
         if not self._restored:
             self._restored = True
@@ -117,6 +122,7 @@ class BranchReader:
             changed = self._difference(tip)
             drifted = self._find_drift(tip)
             read = self._read(changed)
+            self.obstacles = self._repository.obstacles(tip, _OUR_DIRECTORIES)
         records = self._find_workloads(tip, self._records.changed(read), drifted)
         self._ledger, self._records, self._known = assemble_ledger(tip, records, drifted), records, tip
         if changed:

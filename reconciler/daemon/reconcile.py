@@ -38,6 +38,7 @@ from reconciler.core.observe.template_differences import with_template_differenc
 from reconciler.core.observe.track_record import TrackRecord
 from reconciler.core.observe.unknown_clusters import with_unknown_clusters
 from reconciler.core.recording.pass_record import PassKind, PassRecord
+from reconciler.daemon.applied_commits import AppliedCommits
 from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.bug_log import BUGS
 from reconciler.daemon.clock_jump import LONGEST_READING, ClockReading, describe_jump, jump_between
@@ -110,6 +111,8 @@ class Memory:
     budgets: BudgetReader = field(default_factory=BudgetReader)
     confirmations: DeletionConfirmations | None = None
     """What the source branch says to the mass deletions of before; None until the first pass."""
+    applied: AppliedCommits = field(default_factory=AppliedCommits)
+    """The commits that engines have applied and that have been found in the branches."""
     clock: ClockReading | None = None
     """The clocks as the last pass read them."""
     jumped_at: datetime | None = None
@@ -201,6 +204,10 @@ def observe_and_decide(
         tips = world.repository.fetch() if fetch else world.repository.tips()
     with world.measure(PassPhase.READ):
         inputs = read_input(world, memory, tips, orders)
+    if memory.applied.compare(world.repository, inputs.observed, inputs.desired.fleet, world.output_branch):
+        tips = world.repository.tips()
+        inputs = read_input(world, memory, tips, orders, inputs.observed)
+    tips = replace(tips, losses=world.repository.tips().losses)
     with world.measure(PassPhase.DECIDE):
         memory.decided = decide_again(inputs, memory.decided)
     return PassDecision.of(inputs, tips, memory.decided.plan)
@@ -280,6 +287,7 @@ def read_input(
         orders=orders,
         lost=memory.lost,
         begun=memory.begun,
+        obstacles=memory.branch.obstacles,
         track_record=memory.track_record,
         budgets=memory.budgets.budgets(world.repository, world.author, desired, tips, now),
     )

@@ -135,6 +135,11 @@ class MemoryRepository:
         """Find the blobs of files at commits."""
         return {place: self._files(place[0]).get(place[1]) for place in places if place[0] in self.commits}
 
+    def look_for(self, commit: CommitId, *, branch: str, reported_by: str) -> bool:  # noqa: ARG002 - holds one
+        """Tell whether the output branch has a commit."""
+        head = self.heads[OUTPUT]
+        return head is not None and any(each.id == commit for each in self._chain(head))
+
     def last_written(self, tip: CommitId) -> CommitId | None:
         """Find the newest commit of ours."""
         for commit in self._chain(tip):

@@ -323,6 +323,13 @@ COMMITS_READ_BACK = InputBound(
     unit=Unit.OBJECTS,
     beyond="is not read, and the branch counts as lost where the mirror held that commit",
 )
+APPLIED_COMMITS = InputBound(
+    input=BoundedInput.REMOTE,
+    of="the commits that engines report as applied, looked for in one pass",
+    most=500,
+    unit=Unit.OBJECTS,
+    beyond="are looked for in the next pass",
+)
 
 # Answers over HTTP
 

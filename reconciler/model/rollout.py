@@ -29,6 +29,16 @@ class EngineState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReportedSource:
+    """Where an engine fetches a placement from, by its own object."""
+
+    branch: str
+    """The short name of the branch."""
+    repo_url: str = ""
+    """The address of the repository; empty where the object is bound to the fleet's own by its name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EngineReport:
     """The report of an engine about one placement."""
 
@@ -45,6 +55,8 @@ class EngineReport:
     """When the state began, where the engine reports it."""
     leaving: bool = False
     """Whether the engine's object is being deleted."""
+    source: ReportedSource | None = None
+    """What `revision` is a commit of; None where that is unknown."""
 
     @property
     def path(self) -> str:

@@ -175,6 +175,12 @@ def is_branch_name(name: str) -> bool:
     )
 
 
+def describe_standing(kind: str, path: str) -> tuple[str, str]:
+    """Say what of a person's stands in place of a directory of ours on the output branch, and the remedy."""
+    stands = f"a {kind} that is not Overspill's stands at {path} on the output branch"
+    return f"{stands}, where its directory belongs, and stays", f"git mv {path} <another name> on that branch"
+
+
 def branch_of(output: str, cluster: str) -> str:
     """Name the branch of a cluster after the output branch.
 

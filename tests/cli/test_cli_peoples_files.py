@@ -58,12 +58,13 @@ def test_what_stands_where_a_directory_belongs_stays_and_is_named(
     before = _person(remote, tmp_path / "clone", path, make)
     see(missing=3)
     done = overspill("once")
+    assert done.exit_code == 0
     after = remote.git("ls-tree", "-r", "placements").splitlines()
     assert set(before) <= set(after)
     kind = make.__name__.removeprefix("_")
     words = f"a {kind} that is not Overspill's stands at {path} on the output branch"
-    if path == "clusters":
-        assert words in overspill.done("explain", "llm/vllm") + done.output
+    for answer in (done, *(overspill(*asked) for asked in (["explain", "llm/vllm"], ["status"], ["plan"]))):
+        assert words in " ".join(answer.output.split()), answer.output
     assert bool(remote.files("placements", "clusters/worker-3")) == (path != "clusters")
 
 

@@ -11,7 +11,7 @@ import pytest
 from reconciler.core.engines.argocd.applications import read_application
 from reconciler.core.engines.flux.reports import fold, read_helmrelease, read_kustomization
 from reconciler.model.ids import ClusterName
-from reconciler.model.rollout import MAX_MESSAGE, EngineReport, EngineState
+from reconciler.model.rollout import MAX_MESSAGE, EngineReport, EngineState, ReportedSource
 from reconciler.text.wording import engine_message
 
 Raw = dict[str, Any]
@@ -83,7 +83,23 @@ def test_application_that_is_applied_and_well_is_healthy_at_our_commit() -> None
         revision=OURS,
         state=EngineState.HEALTHY,
         since=datetime(2026, 11, 20, 10, 0, 20, tzinfo=UTC),
+        source=said().source,
     )
+
+
+def test_application_names_the_repository_and_the_branch_of_its_directory() -> None:
+    raw = application()
+    placed = {"repoURL": "https://git.example.com/f.git", "targetRevision": "refs/heads/placements"}
+    raw["spec"] = {
+        "sources": [{"path": "clusters/w/p/manifests", **placed}, {"chart": "redis", "repoURL": "https://c"}]
+    }
+    report = read_application(raw)
+    assert report is not None
+    assert report.source == ReportedSource(branch="placements", repo_url=placed["repoURL"])
+    raw["spec"] = {"source": {"repoURL": "https://git.example.com/f.git"}}
+    report = read_application(raw)
+    assert report is not None
+    assert report.source is None
 
 
 def test_application_of_others_is_passed_over() -> None:

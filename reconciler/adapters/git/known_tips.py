@@ -133,9 +133,13 @@ class KnownTips:
                 if ours.get(ref) != tip.commit:
                     self.expected[ref] = tip
 
-    def report(self, tip: KnownTip) -> None:
-        """Take a commit for known that the output branch is to have."""
-        self.expected[self.output_ref] = tip
+    def ref(self, branch: str) -> str:
+        """Return the ref of the known tip of a branch of ours, by its full name."""
+        return self.output_ref if branch == self._output else self.cluster_refs + branch.removeprefix(self._clusters)
+
+    def report(self, tip: KnownTip, ref: str = "") -> None:
+        """Take a commit for known that a branch, by the ref of its known tip, is to have; the output branch if none."""
+        self.expected[ref or self.output_ref] = tip
         self._write()
 
     def judge(self, *, with_clusters: bool) -> None:
@@ -154,7 +158,7 @@ class KnownTips:
             branch = self.branch(ref)
             stands = CommitId(tips[branch]) if branch in tips else None
             own, expected = refs.get(ref), self.expected.get(ref)
-            if own and expected and self.holds(expected.commit) and self._is_before(expected.commit, own.commit):
+            if own and expected and self._is_outdated(expected.commit, own.commit):
                 expected = None
             for tip in filter(None, (expected, own)):
                 if stands == tip.commit and ref in refs:
@@ -291,6 +295,10 @@ class KnownTips:
             if Trailer.SUPERSEDES.among(logged) and (known.at is None or logged.at >= known.at):
                 return True
         return False
+
+    def _is_outdated(self, expected: CommitId, own: CommitId) -> bool:
+        """Tell whether what is expected is known already: the mirror has a later commit of the branch."""
+        return expected != own and self.holds(expected) and self._is_before(expected, own)
 
     def _is_before(self, commit: CommitId, later: CommitId) -> bool:
         return self._runner.run(["merge-base", "--is-ancestor", commit, later]).status == 0

@@ -56,8 +56,8 @@ class Mirror:
     """Holds the mirror's directory by a file lock until `close`.
 
     A second process gets a private directory. It is removed on `close` or, if its owner was killed, by the next owner
-    of the shared one. `shared` is the remote's directory, and `private` whether another process holds it. `beside` is the
-    directory of the mirror whose known tips count here as well, if there is one.
+    of the shared one. `shared` is the remote's directory, and `private` whether another process holds it. `beside` is
+    the directory of the mirror whose known tips count here as well, if there is one.
     """
 
     def __init__(self, cache: Path, url: str, *, main: Path | None = None) -> None:

@@ -78,10 +78,10 @@ class GitRepository:
 
     It is fetched with the last commit only, and deepened when history is needed. Not safe for several threads, except
     for its `shelf` and its `deliveries`. A second process on the same cache gets a mirror of its own, and does not own
-    the remote's `directory` below it; what the first one knows of our branches counts for it. `main_cache` is the cache of
-    the passes, for a repository beside them with another one. `committer` is the committer of our commits, by which they are recognised;
-    `bounds` are those of one exchange with the remote, or `timeout` alone is that of its silence; what waits for the
-    remote is given up once `ended`. `measure` measures the commands that talk to it.
+    the remote's `directory` below it; what the first one knows of our branches counts for it. `main_cache` is the cache
+    of the passes, for a repository beside them with another one. `committer` is the committer of our commits, by which
+    they are recognised; `bounds` are those of one exchange with the remote, or `timeout` alone is that of its silence;
+    what waits for the remote is given up once `ended`. `measure` measures the commands that talk to it.
     """
 
     def __init__(
@@ -464,6 +464,19 @@ class GitRepository:
     def carry_out_restoration(self, restorations: Sequence[Restoration]) -> None:
         """Push a drafted restoration. Raises Conflict where a branch has moved meanwhile."""
         restore.carry_out(self._branches, restorations)
+
+    def look_for(self, commit: CommitId, *, branch: str, reported_by: str) -> bool:
+        """Tell whether a branch of ours has a commit; if not, it is lost from here on."""
+        name = branch_ref(branch)
+        ref = self._branches.known.ref(name)
+        after = [checked_id(commit), ref]
+        if self._branches.runner.run(["merge-base", "--is-ancestor", *after]).status == 0:
+            return True
+        self._branches.known.report(KnownTip(commit=commit, reported_by=reported_by), ref)
+        self._branches.fetch()
+        if name != self._branches.output:
+            self._branches.branches()
+        return name not in self._branches.known.losses
 
     def expect_known(self, commit: CommitId, *, reported_by: str = "") -> None:
         """Take a commit for one that the output branch has had; the next fetch judges the branch by it."""

@@ -60,7 +60,7 @@ from reconciler.model.plan import (
 )
 from reconciler.model.policy import Desired
 from reconciler.model.request import Asker, RequestRecord
-from reconciler.model.tree import ROOT, Commit, Identity, LoggedCommit, checked_path
+from reconciler.model.tree import ROOT, Commit, Identity, LoggedCommit, checked_path, describe_standing
 from reconciler.model.workload import DeploySpec, Json
 from reconciler.text.wording import join_names
 
@@ -168,10 +168,8 @@ class CommitInputs:
         if not stands:
             return ""
         path = stands[0]
-        return (
-            f"a {self.obstacles[path]} that is not Overspill's stands at {path} on the output branch, where its"
-            f" directory belongs, and stays (try: git mv {path} <another name> on that branch)"
-        )
+        message, remedy = describe_standing(self.obstacles[path], path)
+        return f"{message} (try: {remedy})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,7 +41,7 @@ from reconciler.model.capacity import (
 )
 from reconciler.model.ids import ClusterName, PlacementName
 from reconciler.model.kubernetes.scheduling import PodOnNode, RuntimeClass, Taint, UnstatedRequests, sorted_amounts
-from reconciler.model.rollout import EngineReport
+from reconciler.model.rollout import EngineReport, ReportedSource
 from reconciler.model.signal import ReplicaRequest
 from reconciler.model.units import Quantity, Resources, format_quantity
 from reconciler.model.workload import ContainerSummary, Json, WorkloadRef
@@ -187,6 +187,7 @@ def _reports(file: ObservationFile) -> Iterator[EngineReport]:
                 state=placed.state,
                 message=engine_message(placed.message),
                 since=placed.since,
+                source=ReportedSource(branch=placed.branch, repo_url=placed.repo_url) if placed.branch else None,
             )
 
 

@@ -193,6 +193,8 @@ class PlacedFile(Strict):
     message: str = Field("", description="The engine's own words, or what the pods wait for.")
     digest: str = Field("", description="The annotation overspill.dev/digest of the engine's object.")
     revision: Revision = Field("", description="The commit of the output branch that the engine is at, in full.")
+    branch: str = Field("", description="The branch that the revision is of, by the engine's object.")
+    repo_url: str = Field("", alias="repoURL", description="The repository that the revision is of, where it is known.")
     since: Time | None = Field(None, description="Since when it has been in that state.")
 
     @model_validator(mode="after")

@@ -24,7 +24,7 @@ from reconciler.daemon.reconcile import (
     store_commits,
 )
 from reconciler.daemon.snapshot import LatestSnapshot
-from reconciler.errors import Transient
+from reconciler.errors import Conflict, Transient
 from reconciler.model.capacity import Observed
 from reconciler.model.plan import Suppressed
 from reconciler.model.request import Verb
@@ -113,6 +113,9 @@ class OrderBatches:
         decided = partial(receive, held=self._held)
         inputs = read_input(self._world, self._memory, self._tips, batch.orders, self._seen)
         self._seen = inputs.observed
+        fleet = inputs.desired.fleet
+        if self._memory.applied.compare(self._world.repository, self._seen, fleet, self._world.output_branch):
+            raise Conflict("receiving requests: the branch has moved since this was decided")
         return draft(self._world, PassDecision.of(inputs, self._tips, decided(inputs)), decided)
 
 

@@ -9,6 +9,7 @@ from reconciler.model.cluster import SlurmPartition
 from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.model.plan import Reason, Refusal
 from reconciler.model.policy import Availability
+from reconciler.model.tree import ROOT, describe_standing
 
 
 def slurm_refusal(name: ClusterName, partition: SlurmPartition) -> Refusal:
@@ -19,6 +20,15 @@ def slurm_refusal(name: ClusterName, partition: SlurmPartition) -> Refusal:
         message=partition.description,
         remedy="take its pending jobs as a signal, or name a Kubernetes cluster",
     )
+
+
+def in_place_of_directory(inputs: PassInput, name: ClusterName) -> Refusal | None:
+    """Refuse a cluster whose directory on the output branch is a file, a link or a submodule of a person's."""
+    for path in (ROOT, f"{ROOT}/{name}"):
+        if path in inputs.obstacles:
+            message, remedy = describe_standing(inputs.obstacles[path], path)
+            return Refusal(cluster=name, reason=Reason.NOT_RENDERED, message=message, remedy=remedy)
+    return None
 
 
 def obstacle(inputs: PassInput, workspace: WorkspaceName, name: ClusterName) -> Refusal | None:
@@ -43,6 +53,9 @@ def obstacle(inputs: PassInput, workspace: WorkspaceName, name: ClusterName) -> 
     taint = untolerated_taint((), cluster.taints)
     if taint is not None:
         return refuse(Reason.TAINTED, f"tainted {taint}", "take the taint off its Cluster")
+    standing = in_place_of_directory(inputs, name)
+    if standing is not None:
+        return standing
     # 2. The cluster is unseen or unhealthy.
     blind = unseen(desired.fleet, observed, name, inputs.now)
     if blind:

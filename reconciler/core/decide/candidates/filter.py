@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from reconciler.core.decide.candidates.cluster_obstacles import slurm_refusal
+from reconciler.core.decide.candidates.cluster_obstacles import in_place_of_directory, slurm_refusal
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.engines import engine
 from reconciler.core.observe.demand import unseen
@@ -47,11 +47,11 @@ def refuse(
     described = desired.clusters.get(name)
     if described is not None and described.slurm is not None:
         return slurm_refusal(name, described.slurm)
-    # 2. Files exclude the workload from the cluster.
+    # 2. Files exclude the workload from the cluster, on the output branch as well.
     refusal = inputs.reach.exclusion(workload, name)
     if policy.spread is not None:
         refusal = refusal or inputs.reach.policy_refusal(workload, name)
-    refusal = refusal or _out_of_bounds(policy, desired.clusters[name])
+    refusal = refusal or _out_of_bounds(policy, desired.clusters[name]) or in_place_of_directory(inputs, name)
     if refusal is not None:
         return refusal
     cluster = desired.clusters[name]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Self
@@ -13,6 +13,7 @@ from reconciler.core.decide.state.enrolment import Enrolment
 from reconciler.core.decide.state.order import Order
 from reconciler.core.fleet.cluster_order import ClusterOrder
 from reconciler.core.fleet.paths import FLEET_FILE
+from reconciler.core.ledger.read import ROOTS
 from reconciler.core.observe.demand import DemandHistory, Demands, PastDemand, seen_at
 from reconciler.core.observe.rollouts import Rollouts
 from reconciler.core.observe.track_record import TrackRecord
@@ -26,6 +27,7 @@ from reconciler.model.placement import Placement, place_name
 from reconciler.model.plan import CHARTS_PENDING
 from reconciler.model.policy import Desired
 from reconciler.model.request import RequestRecord
+from reconciler.model.tree import ROOT, describe_standing
 
 LostClusters = Mapping[ClusterName, datetime]
 """Since when clusters have been lost."""
@@ -122,6 +124,8 @@ class PassInput:
     """What is spent of the fleet's budgets; it follows from the two branches and `now`."""
     deletion: MassDeletion | None = None
     """An unconfirmed mass deletion."""
+    obstacles: Mapping[str, str] = field(default_factory=dict)
+    """Files, links and submodules on the output branch where directories of ours may belong: their kinds, by path."""
 
     def began_at(self, workload: WorkloadId, cluster: ClusterName, subset: str = "") -> datetime:
         """Return when something begins that is placed now: now, unless it has waited for its charts."""
@@ -146,9 +150,24 @@ class PassInput:
         empty = (_NO_FLEET,) if self.desired.is_empty and not self.desired.incomplete else ()
         budgets = budget_problems(self.budgets)
         kept = map(_kept_problem, (each for each in self.ledger.placements.values() if each.kept))
+        standing = self._standing_problems()
         return (
-            *empty, *deletion, *budgets, *self.desired.problems, *self.ledger.problems, *kept, *self.observed.problems
+            *empty, *deletion, *budgets, *self.desired.problems, *self.ledger.problems, *kept, *standing,
+            *self.observed.problems,
         )  # fmt: skip # in their order
+
+    def _standing_problems(self) -> Iterator[Problem]:
+        """Report what of people's stands in place of a directory of ours."""
+        ours = {*ROOTS, *(f"{ROOT}/{name}" for name in self.desired.clusters)}
+        for path, kind in self.obstacles.items():
+            if path in ours:
+                message, remedy = describe_standing(kind, path)
+                yield Problem(
+                    path=path,
+                    message=f"{message}; nothing is written below it",
+                    hint=f"try: {remedy}",
+                    severity=Severity.WARNING,
+                )
 
     def with_requests(self, records: Mapping[WorkloadId, RequestRecord]) -> Self:
         """Return the input with these requests among its workloads; itself where it has them."""

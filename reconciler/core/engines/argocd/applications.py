@@ -16,7 +16,7 @@ from reconciler.core.engines.reports import EngineResource, Reports
 from reconciler.core.workloads.watch import ChangeEffect, ResourcePart, key_of
 from reconciler.model.ids import ClusterName, PlacementName
 from reconciler.model.placement import PLACEMENT_LABEL
-from reconciler.model.rollout import EngineReport, EngineState
+from reconciler.model.rollout import EngineReport, EngineState, ReportedSource
 from reconciler.model.workload import Json
 from reconciler.text.wording import engine_message
 
@@ -59,7 +59,19 @@ def read_application(raw: Json) -> EngineReport | None:
         message=engine_message(message),
         since=first_time(*when),
         leaving="deletionTimestamp" in metadata,
+        source=_source(raw),
     )
+
+
+def _source(raw: Json) -> ReportedSource | None:
+    """Read the repository and the branch of a placement's directory."""
+    spec: Json = raw.get("spec") or {}
+    sources = spec.get("sources") or [spec.get("source") or {}]
+    source: Json = sources[_index(raw)]
+    branch, url = str(source.get("targetRevision") or ""), str(source.get("repoURL") or "")
+    if not branch or not url:
+        return None
+    return ReportedSource(branch=branch.removeprefix("refs/heads/"), repo_url=url)
 
 
 def _state(raw: Json, status: Json) -> tuple[EngineState, str, str, tuple[Json, ...]]:

@@ -13,12 +13,12 @@ from datetime import datetime
 from typing import Generic, TypeVar
 
 from reconciler.core.engines.conditions import condition, first_time, is_unreachable
-from reconciler.core.engines.flux.names import TOOLKIT
+from reconciler.core.engines.flux.names import SOURCE, TOOLKIT
 from reconciler.core.engines.reports import EngineResource, Reports
 from reconciler.core.workloads.watch import OPTIONAL, ChangeEffect, ResourcePart, key_of
 from reconciler.model.ids import ClusterName, PlacementName
 from reconciler.model.placement import PLACEMENT_LABEL
-from reconciler.model.rollout import EngineReport, EngineState
+from reconciler.model.rollout import EngineReport, EngineState, ReportedSource
 from reconciler.model.workload import Json
 from reconciler.text.wording import engine_message
 
@@ -102,6 +102,10 @@ _FORBIDDEN = 'is forbidden: User "'
 """The words of an API server for missing rights, which no retry brings."""
 
 
+_SETTLED = frozenset({EngineState.HEALTHY, EngineState.PENDING})
+"""States of what was applied last, whatever is tried now."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KustomizationStage:
     """The state of a stage."""
@@ -123,6 +127,8 @@ class KustomizationStage:
     """Whether the objects of the attempted commit are applied: the try came as far as to wait for them."""
     leaving: bool
     """Whether the Kustomization is being deleted."""
+    branch: str = ""
+    """The branch that `revision` is of; empty for one of another source than `bootstrap` writes."""
 
 
 def read_kustomization(raw: Json) -> KustomizationStage | None:
@@ -133,12 +139,13 @@ def read_kustomization(raw: Json) -> KustomizationStage | None:
         return None
     ready, healthy = condition(raw, "Ready"), condition(raw, "Healthy")
     state, message = _kustomization_state(raw, ready)
+    settled = "lastAppliedRevision" if state in _SETTLED else "lastAttemptedRevision"
     done, attempted = commit(status.get("lastAppliedRevision")), commit(status.get("lastAttemptedRevision"))
     return KustomizationStage(
         name=metadata["name"],
         placement=PlacementName(placement),
         digest=(metadata.get("annotations") or {}).get(DIGEST) or "",
-        revision=done if state in {EngineState.HEALTHY, EngineState.PENDING} else attempted,
+        revision=done if state in _SETTLED else attempted,
         attempted=attempted,
         done=done,
         state=state,
@@ -146,7 +153,16 @@ def read_kustomization(raw: Json) -> KustomizationStage | None:
         since=first_time(metadata.get("deletionTimestamp"), ready.get("lastTransitionTime")),
         applied=ready.get("reason") == "HealthCheckFailed" or healthy.get("status") == "Unknown",
         leaving="deletionTimestamp" in metadata,
+        branch=_branch(raw, status.get(settled)),
     )
+
+
+def _branch(raw: Json, revision: Json) -> str:
+    """Take the branch from a revision of the GitRepository that `bootstrap` writes."""
+    source: Json = (raw.get("spec") or {}).get("sourceRef") or {}
+    ours = source.get("kind") == "GitRepository" and source.get("name") == SOURCE
+    ours = ours and source.get("namespace") in (None, "", raw["metadata"].get("namespace"))
+    return str(revision or "").rpartition("@")[0].removeprefix("refs/heads/") if ours else ""
 
 
 def commit(revision: Json) -> str:
@@ -237,6 +253,7 @@ def _report(cluster: ClusterName, stages: Sequence[KustomizationStage], stage: K
         message=stage.message,
         since=stage.since,
         leaving=all(other.leaving for other in stages),
+        source=ReportedSource(branch=stage.branch) if stage.branch else None,
     )
 
 

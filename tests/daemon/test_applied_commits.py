@@ -1,0 +1,151 @@
+"""A branch that lacks a commit that an engine has applied is lost, also for a daemon on an empty disk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+
+import pytest
+
+from reconciler.adapters.git import GitRepository
+from reconciler.daemon.applied_commits import AppliedCommits
+from reconciler.errors import LostBranch
+from reconciler.model.bounds import APPLIED_COMMITS
+from reconciler.model.capacity import Observed
+from reconciler.model.ids import ClusterName, CommitId, PlacementName
+from reconciler.model.policy import Fleet
+from reconciler.model.rollout import EngineReport, EngineState, ReportedSource
+from tests.builders.passes import SOURCE_FILES, Passes
+from tests.builders.remote import Remote
+
+FLUX = ReportedSource(branch="placements")
+OURS = "https://git.example.com/acme/fleet.git"
+FLEET = f"apiVersion: overspill.dev/v1alpha1\nkind: Fleet\nmetadata: {{name: acme}}\nspec: {{repoURL: '{OURS}'}}\n"
+
+
+def _report(commit: str, source: ReportedSource | None, name: str = "vllm-1") -> EngineReport:
+    return EngineReport(
+        cluster=ClusterName("worker-2"),
+        placement=PlacementName(name),
+        digest="sha256-1",
+        revision=commit,
+        state=EngineState.HEALTHY,
+        source=source,
+    )
+
+
+class Reported(Passes):
+    """Passes in which engines report what they have applied."""
+
+    reports: Mapping[str, EngineReport] = MappingProxyType({})
+
+    def observe(self) -> Observed:
+        return replace(super().observe(), reports=self.reports)
+
+
+@pytest.fixture
+def tips(remote: Remote, tmp_path: Path) -> list[CommitId]:
+    """Let a daemon of before write two bursts; return the tip after each."""
+    remote.commit("main", {**SOURCE_FILES, "fleet.yaml": FLEET})
+    tips = []
+    with GitRepository(remote.url, cache=tmp_path / "before") as repository:
+        passes = Passes(repository)
+        for missing in (2, 4):
+            passes.missing = missing
+            passes.run()
+            passes.advance(65)
+            tip = remote.tip("placements")
+            assert tip is not None
+            tips.append(tip)
+    return tips
+
+
+def _lose(remote: Remote, tips: list[CommitId], how: str) -> None:
+    remote.move("placements", tips[0] if how == "rewound" else None)
+    if how == "replaced":
+        remote.commit("placements", {"notes.md": "mine\n"})
+
+
+ARGOCD = ReportedSource(branch="placements", repo_url=OURS.removesuffix(".git") + "/")
+
+
+@pytest.mark.parametrize("source", [FLUX, ARGOCD], ids=["flux", "argocd"])
+@pytest.mark.parametrize("how", ["rewound", "gone", "replaced", "rewound, and collected"])
+def test_daemon_on_an_empty_disk_writes_nothing_where_an_engine_has_applied_what_the_branch_lacks(
+    remote: Remote, tips: list[CommitId], tmp_path: Path, how: str, source: ReportedSource
+) -> None:
+    _lose(remote, tips, how.partition(",")[0])
+    if how.endswith("collected"):
+        remote.git("prune", "--expire=now")
+    stands = remote.tip("placements")
+    with GitRepository(remote.url, cache=tmp_path / "empty") as repository:
+        passes = Reported(repository)
+        passes.missing = 4
+        passes.reports = {"clusters/worker-2/vllm-1": _report(tips[1], source)}
+        for _ in range(2):
+            with pytest.raises(LostBranch, match=f"the engine of worker-2 has applied {tips[1][:12]}"):
+                passes.run()
+        assert remote.tip("placements") == stands
+        (loss,) = repository.tips().losses
+        assert loss.known == tips[1]
+        (problem, *_) = passes.look().problems
+        assert f"overspill restore --commit {tips[1]}" in str(problem)
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        pytest.param(("5" * 40, None), id="a source that is not known"),
+        pytest.param(("5" * 40, ReportedSource(branch="staging")), id="another branch"),
+        pytest.param(
+            ("5" * 40, ReportedSource(branch="placements", repo_url="https://git.example.com/b/fleet")),
+            id="another repository",
+        ),
+        pytest.param(("", FLUX), id="no commit"),
+        pytest.param(("first", FLUX), id="an earlier commit"),
+        pytest.param(("last", ARGOCD), id="the tip"),
+    ],
+)
+def test_report_that_says_nothing_against_the_branch_stops_nothing(
+    remote: Remote, tips: list[CommitId], tmp_path: Path, report: tuple[str, ReportedSource | None]
+) -> None:
+    names: Mapping[str, str] = {"first": tips[0], "last": tips[1]}
+    with GitRepository(remote.url, cache=tmp_path / "empty") as repository:
+        passes = Reported(repository)
+        passes.missing = 6
+        passes.reports = {"clusters/worker-2/vllm-1": _report(names.get(report[0], report[0]), report[1])}
+        passes.run()
+        assert repository.tips().losses == ()
+        assert remote.tip("placements") != tips[1]
+
+
+def test_commit_that_another_daemon_has_pushed_meanwhile_is_fetched_and_no_loss(
+    remote: Remote, tips: list[CommitId], tmp_path: Path
+) -> None:
+    with GitRepository(remote.url, cache=tmp_path / "empty") as repository:
+        repository.fetch()
+        later = remote.commit("placements", {"notes.md": "mine\n"})
+        reports = {"clusters/worker-2/vllm-1": _report(later, FLUX)}
+        assert AppliedCommits().compare(repository, Observed(reports=reports), Fleet(), "placements")
+        assert (repository.tips().losses, repository.tips().output) == ((), later)
+
+
+def test_one_pass_looks_for_a_bounded_number_of_commits(remote: Remote, tips: list[CommitId], tmp_path: Path) -> None:
+    looked: list[CommitId] = []
+
+    class Counting(GitRepository):
+        def look_for(self, commit: CommitId, *, branch: str, reported_by: str) -> bool:
+            looked.append(commit)
+            return True
+
+    with Counting(remote.url, cache=tmp_path / "empty") as repository:
+        repository.fetch()
+        commits = [f"{number:040x}" for number in range(APPLIED_COMMITS.most + 7)]
+        reports = {name: _report(name, FLUX, name) for name in commits}
+        compared = AppliedCommits()
+        for expected in (APPLIED_COMMITS.most, 7, 0):
+            compared.compare(repository, Observed(reports=reports), Fleet(), "placements")
+            assert len(looked) == expected
+            looked.clear()
