@@ -163,8 +163,12 @@ class CommitInputs:
         """Say what of people's stands where files are to be written; empty for nothing."""
         if not self.obstacles:
             return ""
-        parents = {parent for path in paths for parent in (path, *_parents(path))}
-        stands = sorted(parents & self.obstacles.keys())
+        written = set(paths)
+        parents = {parent for path in written for parent in (path, *_parents(path))}
+        # A file where a file is to be written is replaced: it is ours.
+        stands = sorted(
+            path for path in parents & self.obstacles.keys() if path not in written or self.obstacles[path] != "file"
+        )
         if not stands:
             return ""
         path = stands[0]
