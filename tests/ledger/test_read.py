@@ -387,19 +387,13 @@ def test_the_edit_of_a_hundred_placements_is_told_whole(branch: Branch):
 # A branch that jumps
 
 
-def test_a_branch_that_was_set_back_is_read_as_it_is(branch: Branch, remote: Remote):
+@pytest.mark.parametrize("kept", [True, False], ids=["set back", "deleted"])
+def test_a_branch_that_lacks_known_commits_is_read_as_it_was_known(branch: Branch, remote: Remote, kept: bool):
     early = branch.daemon(FIRST, writes=FIRST_FILES)
     branch.daemon(SECOND, writes=SECOND_FILES)
-    branch.now()
-    remote.move("placements", early)
-    assert branch.now() == Ledger(commit=early, placements={FIRST.path: FIRST})
-
-
-def test_a_branch_that_was_begun_anew_is_read_as_it_is(two: Branch, remote: Remote):
-    remote.move("placements", None)
-    assert two.now() == Ledger(commit=None)
-    tip = two.daemon(SECOND, writes=SECOND_FILES)
-    assert two.now() == Ledger(commit=tip, placements={SECOND.path: SECOND})
+    known = branch.now()
+    remote.move("placements", early if kept else None)
+    assert branch.follow() == known
 
 
 def test_a_mirror_that_was_lost_is_read_anew(two: Branch, remote: Remote, tmp_path: Path):
