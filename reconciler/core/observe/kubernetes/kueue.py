@@ -44,7 +44,7 @@ _PREAMBLE = re.compile(r"couldn't assign flavors to pod set [^:]*: ")
 _LONGEST = 80
 
 
-_PREEMPTOR = re.compile(r" \(UID: [^()]{0,80}\)")
+_PREEMPTOR = re.compile(r" \(UID: [^()]*\)")
 """The identity of the Workload that another one made way for, which changes with each attempt."""
 _LONGEST_HOLD = 160
 
