@@ -66,7 +66,7 @@ def complete(overspill: Terminal) -> Callable[[str], list[str]]:
 
 
 def test_commands_are_completed_in_the_order_of_the_overview(complete: Callable[[str], list[str]]) -> None:
-    assert complete("overspill re") == ["revert", "release", "reject", "rebalance"]
+    assert complete("overspill re") == ["restore", "revert", "release", "reject", "rebalance"]
     assert complete("overspill placements ") == ["create", "delete", "get", "list", "update"]
     assert complete("overspill revert --e") == ["--everywhere"]
 

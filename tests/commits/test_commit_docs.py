@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.core.commits.branch_loss import accept_message
 from reconciler.core.commits.cluster_branches import catch_up_message
 from reconciler.core.commits.messages import message
 from reconciler.core.ledger.placement_record import write_placement, write_restraints
@@ -16,6 +17,7 @@ from reconciler.core.ledger.proposal_record import write_proposal
 from reconciler.core.ledger.request_record import RequestAnnotationsRecord, write_request
 from reconciler.core.schema.egs.request import TEMPLATE
 from reconciler.core.signals.past_demand import write_levels
+from reconciler.model.branch_loss import BranchLoss, BranchLossKind
 from reconciler.model.ids import ClusterName, CommitId
 from reconciler.model.plan import Change, Move, Revert
 from reconciler.model.signal import DemandLevel
@@ -66,9 +68,21 @@ def test_the_page_shows_the_id_of_a_call():
     assert ("text", written) in BLOCKS
 
 
+def test_the_page_shows_the_commit_of_an_accepted_loss():
+    loss = BranchLoss(
+        branch="placements",
+        kind=BranchLossKind.GONE,
+        known=CommitId("5c0e1f7d3a52c1f7b9d0e86a4b3f2c1d0e9f8a7b"),
+        known_at=datetime(2026, 11, 20, 10, 0, 5, tzinfo=UTC),
+        tip=None,
+        tip_at=None,
+    )
+    assert ("text", accept_message(loss)) in BLOCKS
+
+
 def test_the_page_shows_nothing_that_is_not_written():
     by_people = [text for kind, text in BLOCKS if kind == "text" and "Overspill-Confirm: deletion" in text]
-    assert len(BLOCKS) == len(ALL) + 2 + 2 + 1 + 1 + 4 + len(by_people)
+    assert len(BLOCKS) == len(ALL) + 2 + 2 + 1 + 1 + 1 + 4 + len(by_people)
 
 
 def test_the_page_tells_every_annotation():

@@ -169,8 +169,8 @@ def test_slow_remote_that_says_something_is_waited_for(remote, tmp_path, monkeyp
 @pytest.mark.parametrize(
     ("said", "hint"),
     [
-        ("git@example.com: Permission denied (publickey).", "give this login access"),
-        ("Host key verification failed.", "known_hosts"),
+        ("git@example.com: Permission denied (publickey).", "deploy key with write access"),
+        ("Host key verification failed.", "OVERSPILL_KNOWN_HOSTS"),
         ("ERROR: Repository not found.", "check the repository's URL"),
     ],
 )
