@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from queue import Empty, SimpleQueue
 from threading import Thread, local
 from typing import Any, TypeAlias, TypeVar
@@ -167,7 +168,7 @@ class _Tls(httpcore2.NetworkStream):
         with _as_network_error(httpcore2.WriteTimeout, httpcore2.WriteError):
             while rest:
                 part = rest[:_TLS_RECORD]
-                rest = rest[self._run(lambda part=part: self._tls.write(part)) :]  # type: ignore[misc]
+                rest = rest[self._run(partial(self._tls.write, part)) :]
 
     def close(self) -> None:
         """Close the connection."""

@@ -240,7 +240,7 @@ def program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Program:
         file.parent.mkdir(exist_ok=True)
         file.write_text(f"#!{sys.executable} -IS\nimport os, sys, time\n{script}\n")
         file.chmod(0o755)
-        return Helm(**options)  # type: ignore[arg-type] # a number of seconds or bytes
+        return Helm(**options)
 
     monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=":")
     return write

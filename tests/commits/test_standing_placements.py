@@ -67,7 +67,7 @@ def test_job_that_reads_the_replicas_stays_while_the_workload_grows(engine: str)
     message = miss(passes, 4)
     after = objects(passes)
     assert after["Job"] == before["Job"]
-    assert after["Deployment"]["spec"]["replicas"] == 4  # type: ignore[index]
+    assert after["Deployment"]["spec"]["replicas"] == 4
     assert "spec.template of Job demo/prep" in message.replace("\n", " ")
     (placement,) = passes.placements()
     assert (placement.replicas, "Job demo/prep" in placement.kept) == (4, True)
@@ -81,9 +81,9 @@ def test_selector_of_a_template_is_for_the_next_placement(engine: str) -> None:
     passes.repository.person("source", {"template.yaml": NARROWER})
     message = miss(passes, 4).replace("\n", " ")
     after = objects(passes)["Deployment"]["spec"]
-    assert after["selector"] == {"matchLabels": {"app": "vllm"}}  # type: ignore[index]
+    assert after["selector"] == {"matchLabels": {"app": "vllm"}}
     assert "tier" not in str(after)
-    assert after["replicas"] == 4  # type: ignore[index]
+    assert after["replicas"] == 4
     assert "nobody can change spec.selector of Deployment demo/vllm" in message
     assert "that is taken up now, as far as it can be." in message
     (placement,) = passes.placements()
@@ -126,4 +126,4 @@ def test_line_of_a_resize_says_what_stays() -> None:
     assert "; what nobody can change stays as it was placed: spec.template of Job demo/prep)" in messages.line(change)
     assert "nobody can change" not in messages.line(
         replace(change, after=change.after.rendered(target_namespace="demo", digest=""))
-    )  # type: ignore[union-attr,call-arg]
+    )

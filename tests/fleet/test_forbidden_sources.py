@@ -162,7 +162,7 @@ FORBIDDEN = {
     "companion of another namespace": (workload()[:-1] + ", companions: [configmap/theirs/x]}", "spec.from.companions"),
     "application that is a path": ('{application: {name: "../x"}}', "spec.from.application.name"),
     "application of another namespace": ('{application: {name: "theirs/x"}}', "spec.from.application.name"),
-}  # fmt: skip # rows
+}  # fmt: skip # a row a case
 
 
 @pytest.mark.parametrize(("source", "field"), FORBIDDEN.values(), ids=FORBIDDEN)

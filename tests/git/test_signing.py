@@ -220,7 +220,7 @@ def test_unsigned_push_changes_nothing_until_it_is_signed(remote: Remote, tmp_pa
         assert (repository.fetch().source, repository.tips().unsigned) == (first, foreign)
         assert [entry.path for entry in repository.entries(first)] == ["a", "first"]
         assert repository.log(first)[0].id == first
-        signers.ssh.write_text(signers.ssh.read_text() + _allowed(stranger).read_text())  # type: ignore[union-attr]
+        signers.ssh.write_text(signers.ssh.read_text() + _allowed(stranger).read_text())
         assert (repository.tips().source, repository.tips().unsigned) == (foreign, None)
     again = AllowedSigners(ssh=_allowed(key))
     with GitRepository(str(remote.path), cache=tmp_path / "empty", allowed_signers=again) as repository:

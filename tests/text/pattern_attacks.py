@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator, Sequence
-from re import _constants as sre  # type: ignore[attr-defined]
-from re import _parser as parser  # type: ignore[attr-defined]
+from re import _constants as sre
+from re import _parser as parser
 from typing import Any
 
 SEARCHES = frozenset({"search", "finditer", "findall", "sub", "subn", "split"})
