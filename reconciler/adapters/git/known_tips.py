@@ -12,7 +12,6 @@ fetched and found to follow them. Before each fetch the latter look up what the 
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -22,6 +21,7 @@ from urllib.parse import quote, unquote
 from reconciler.adapters.git import remote as address
 from reconciler.adapters.git.commits import parse
 from reconciler.adapters.git.history import FIRST_STEP, GROWTH
+from reconciler.adapters.git.known_refs import KNOWN, cluster_refs, known_refs, output_ref
 from reconciler.adapters.git.mirror import Mirror
 from reconciler.adapters.git.objects import Missing, ObjectReader
 from reconciler.adapters.git.run import Output, Runner
@@ -35,10 +35,8 @@ from reconciler.model.tree import Identity
 # A fetch moves only the refs that its command names: the refspecs of the configuration are for pushes.
 FETCH = ("fetch", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--progress", "--refmap=")
 
-_KNOWN = "refs/overspill/known/"
 _SEEN = "refs/overspill/seen/"
 """The branches as the remote has them, where they do not follow what is known."""
-_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
 
@@ -51,16 +49,6 @@ class KnownTip:
     """Its committer time, None where the mirror does not hold the commit."""
     reported_by: str = ""
     """The cluster whose engine reported it, where nothing else knows it."""
-
-
-def output_ref(branch: str) -> str:
-    """Return the ref of the mirror for the known tip of an output branch, by its full name."""
-    return f"{_KNOWN}output/{quote(branch.removeprefix('refs/heads/'), safe='')}"
-
-
-def cluster_refs(output: str) -> str:
-    """Return the prefix of the refs of the mirror for the known tips of clusters' branches."""
-    return f"{_KNOWN}clusters/{quote(output.removeprefix('refs/heads/'), safe='')}/"
 
 
 class KnownTips:
@@ -111,7 +99,7 @@ class KnownTips:
 
         `overwritten` has the known tips of refs that hold no commit now.
         """
-        refs = {**dict(_refs_of(self._mirror.git_dir)), **overwritten}
+        refs = {**dict(known_refs(self._mirror.git_dir)), **overwritten}
         self._expect([(ref, commit) for ref, commit in refs.items() if commit], _read(self._file))
         self._write()
 
@@ -123,10 +111,10 @@ class KnownTips:
         beside = self._mirror.beside
         if beside is None:
             return
-        known = {ref: KnownTip(commit=commit) for ref, commit in _refs_of(beside / "mirror.git")}
+        known = {ref: KnownTip(commit=commit) for ref, commit in known_refs(beside / "mirror.git")}
         known |= _read(beside / "known")
         followed = (self.output_ref, self.cluster_refs)
-        ours = dict(_refs_of(self._mirror.git_dir))
+        ours = dict(known_refs(self._mirror.git_dir))
         for ref, tip in known.items():
             if ref.startswith(followed) and self._consulted.get(ref) != tip:
                 self._consulted[ref] = tip
@@ -147,7 +135,7 @@ class KnownTips:
 
         Raises Transient and InvalidInput as a fetch does.
         """
-        refs = {ref: KnownTip(commit=commit) for ref, commit in _refs_of(self._mirror.git_dir)}
+        refs = {ref: KnownTip(commit=commit) for ref, commit in known_refs(self._mirror.git_dir)}
         prefixes = (self.output_ref, *([self.cluster_refs] if with_clusters else []))
         known = sorted(ref for ref in {*refs, *self.expected} if ref.startswith(prefixes))
         names = [self._output, *([f"{self._clusters}*"] if with_clusters else [])]
@@ -213,7 +201,7 @@ class KnownTips:
         if self._mirror.beside is not None:
             local = replace(self._runner, environment={**self._runner.environment, "GIT_ALLOW_PROTOCOL": "file"})
             source = str(self._mirror.beside / "mirror.git")
-            local.run([*FETCH, "--update-shallow", source, f"+{_KNOWN}*:{_SEEN}*"])
+            local.run([*FETCH, "--update-shallow", source, f"+{KNOWN}*:{_SEEN}*"])
         if not self.holds(commit):
             self._runner.run([*FETCH, "--depth=1", address.NAME, commit], remote=True)
         return self.holds(commit)
@@ -357,19 +345,6 @@ class KnownTips:
         if done.status:
             raise Transient(f"git {arguments[0]} in the mirror: {done.stderr.strip()}")
         return done.stdout.decode()
-
-
-def _refs_of(git_dir: Path) -> list[tuple[str, CommitId]]:
-    """Read the known tips of a mirror from its files, also where git itself finds it broken."""
-    refs: dict[str, str] = {}
-    with contextlib.suppress(OSError, UnicodeDecodeError):
-        for line in (git_dir / "packed-refs").read_text(encoding="utf-8").splitlines():
-            commit, _, ref = line.partition(" ")
-            refs[ref] = commit
-    for file in (git_dir / _KNOWN).rglob("*"):
-        with contextlib.suppress(OSError, UnicodeDecodeError):
-            refs[file.relative_to(git_dir).as_posix()] = file.read_text(encoding="utf-8").strip()
-    return [(ref, CommitId(commit)) for ref, commit in refs.items() if ref.startswith(_KNOWN) and _ID.fullmatch(commit)]
 
 
 def _read(file: Path) -> dict[str, KnownTip]:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from reconciler.adapters import operating_system
 from reconciler.adapters.git import checkout, remote
-from reconciler.adapters.git.known_tips import output_ref
+from reconciler.adapters.git.known_refs import output_ref
 
 _MIRROR = "refs/overspill"
 _SECONDS = 5

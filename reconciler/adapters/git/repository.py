@@ -19,7 +19,8 @@ from reconciler.adapters.git.commits import StoredCommit, parse
 from reconciler.adapters.git.delivery_refs import DeliveryRefs
 from reconciler.adapters.git.fastimport import projected_stream, stream
 from reconciler.adapters.git.history import History
-from reconciler.adapters.git.known_tips import KnownTip, cluster_refs, output_ref
+from reconciler.adapters.git.known_refs import cluster_refs, output_ref
+from reconciler.adapters.git.known_tips import KnownTip
 from reconciler.adapters.git.mirror import SETTINGS, Mirror
 from reconciler.adapters.git.objects import (
     MirrorFiles,

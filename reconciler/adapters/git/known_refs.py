@@ -1,0 +1,39 @@
+"""The refs of a mirror that hold the last known tips of the branches that Overspill writes.
+
+They are named and read here without git and without libraries: the completion of the command line looks at them too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from pathlib import Path
+from urllib.parse import quote
+
+from reconciler.model.ids import CommitId
+
+KNOWN = "refs/overspill/known/"
+_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+
+
+def output_ref(branch: str) -> str:
+    """Return the ref of the mirror for the known tip of an output branch, by its full name."""
+    return f"{KNOWN}output/{quote(branch.removeprefix('refs/heads/'), safe='')}"
+
+
+def cluster_refs(output: str) -> str:
+    """Return the prefix of the refs of the mirror for the known tips of clusters' branches."""
+    return f"{KNOWN}clusters/{quote(output.removeprefix('refs/heads/'), safe='')}/"
+
+
+def known_refs(git_dir: Path) -> list[tuple[str, CommitId]]:
+    """Read the known tips of a mirror from its files, also where git itself finds it broken."""
+    refs: dict[str, str] = {}
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        for line in (git_dir / "packed-refs").read_text(encoding="utf-8").splitlines():
+            commit, _, ref = line.partition(" ")
+            refs[ref] = commit
+    for file in (git_dir / KNOWN).rglob("*"):
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            refs[file.relative_to(git_dir).as_posix()] = file.read_text(encoding="utf-8").strip()
+    return [(ref, CommitId(commit)) for ref, commit in refs.items() if ref.startswith(KNOWN) and _ID.fullmatch(commit)]
