@@ -262,17 +262,20 @@ def test_context_that_is_not_in_the_kubeconfig_is_told_with_those_that_are(
     assert others(results(overspill)) == [("worker-2", "missing", seen, remedy)]
 
 
-def test_template_whose_source_cannot_be_read_is_named_with_the_edit(overspill: Terminal, fleet: Remote) -> None:
+def test_template_of_a_repository_outside_of_the_fleet_is_named_with_the_edit(
+    overspill: Terminal, fleet: Remote
+) -> None:
     head, _ = FILES["template.yaml"].split("  manifestResources:")
     head = head.replace("demo}", "demo, annotations: {overspill.dev/workload: Deployment/demo/vllm}}", 1)
     source = "{repository: {url: https://git.example.com/apps.git, path: vllm}}"
     fleet.commit("main", {"template.yaml": f"{head}  from: {source}\n"})
-    (row,) = (row for row in results(overspill, exit_code=0) if row[2].startswith("template.yaml:"))
+    (row,) = (row for row in results(overspill) if row[2].startswith("template.yaml:"))
     assert (
         re.sub(":[0-9]+:", ":LINE:", row[2])
-        == "template.yaml:LINE: spec.from: the Fleet names no repository https://git.example.com/apps.git"
+        == "template.yaml:LINE: spec.from.repository.url: the Fleet names no repository"
+        " https://git.example.com/apps.git"
     )
-    assert row[1] == "unknown"
+    assert row[1] == "missing"
     assert "add it to its spec.sourceRepositories; then `overspill check`" in overspill("doctor").stdout
 
 

@@ -57,7 +57,7 @@ def test_once_tells_which_branches_of_clusters_it_moved(overspill: Terminal, fle
     assert last.startswith(
         "Pushed 2 commits to placements and the branches of worker-1, worker-2 and worker-3, now at "
     )
-    fleet.move(tips[2], None)
+    fleet.commit(tips[2], {"notes.md": "mine\n"})
     assert overspill.done("once") == "follow(worker-2): brought to where the output branch stands\n"
     see(missing=3)
     answer = overspill.answer("once")

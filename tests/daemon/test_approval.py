@@ -143,11 +143,14 @@ def fleet(remote: Remote, path: Path, software: HostSoftware = HostSoftware.GITE
 )
 def test_merged_proposal_is_placed_once(remote: Remote, tmp_path: Path, software: HostSoftware, how: str) -> None:
     with fleet(remote, tmp_path, software) as here:
-        request = here.propose()
+        if how == "fast-forward":  # possible until a pass has noted the address: the branch has not moved on
+            here.passes.run()
+            here.passes.orders = numbered(here.desk.tend())
+            request = here.host.requests[-1]
+        else:
+            request = here.propose()
         assert here.placed == []
         assert "3 replicas on worker-2" in request.title
-        if how == "fast-forward":
-            here.remote.git("update-ref", "refs/heads/placements", f"{here.host.head(request)}^")
         here.host.merge(request, how)
         here.passes.run()
         assert here.placed == [("worker-2", 3)]

@@ -50,9 +50,10 @@ from reconciler.daemon.status import status
 from reconciler.errors import Bug
 from reconciler.model.capacity import Observed
 from reconciler.model.ids import ClusterName, CommitId, TemplateName, WorkloadId, WorkspaceName
-from reconciler.model.plan import Plan
+from reconciler.model.plan import Choice, Place, Plan
 from reconciler.model.request import Denial
 from reconciler.model.rollout import EngineReport, EngineState
+from reconciler.model.units import Resources
 from tests.adapters.test_observation_files import text as observation
 from tests.builders.changes import OURS, PLACE, logged
 from tests.builders.deploy_specs import chart, spec
@@ -295,8 +296,9 @@ def play_charts(tmp_path: Path) -> Played:
     placements = [placement("worker-2", workload=name) for name in names]
     templates = {number: RenderedTemplate(placement=one, spec=spec(chart())) for number, one in enumerate(placements)}
     charts = SimpleNamespace(template=lambda chart, hooks, workspace: [{"of": chart.name, "in": workspace}])
-    passes = daemon()
-    made = gather(passes.repository, charts, Plan(), templates, passes.repository.tips(), author=OURS)
+    passes, choice = daemon(), Choice(cluster=ClusterName("worker-2"), rank=1, fits=3, free=Resources())
+    plan = Plan(changes=tuple(Place(placement=one, shortage=None, choice=choice) for one in placements))
+    made = gather(passes.repository, charts, plan, templates, passes.repository.tips(), author=OURS)
     return Played(made.charts[1], made.bugs)
 
 

@@ -70,7 +70,7 @@ def commit(repository: Path, manifest: str) -> str:
 
 def desired(*urls: str) -> Desired:
     keys = frozenset(SourceKey(RepositorySource(url=url, revision="main", path="vllm")) for url in urls)
-    return Desired(commit=CommitId("c"), fleet=Fleet(source_repositories=urls[:1]), sources=keys)
+    return Desired(commit=CommitId("c" * 40), fleet=Fleet(source_repositories=urls[:1]), sources=keys)
 
 
 def test_content_is_read_renewed_and_kept_for_a_while(apps: Path, tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_a_repository_that_no_template_names_any_more_is_closed(
     view = SourceRepositories(opened, clock=Clock(), patience=PATIENCE)
     try:
         view.follow(desired(READ.url))
-        view.follow(Desired(commit=CommitId("c"), fleet=Fleet(source_repositories=(READ.url,))))
+        view.follow(Desired(commit=CommitId("c" * 40), fleet=Fleet(source_repositories=(READ.url,))))
         assert closed.get(timeout=PATIENCE.total_seconds())
         view.follow(desired(READ.url))
         assert isinstance(view.observe().sources[READ], SourceContent)
@@ -167,7 +167,7 @@ def test_a_commit_is_read_whatever_branch_it_is_on_and_only_once(apps: Path, tmp
     view = SourceRepositories(opened, clock=Clock(), patience=PATIENCE, every=timedelta(milliseconds=1))
     try:
         fleet = Fleet(source_repositories=(URL,))
-        view.follow(Desired(commit=CommitId("c"), fleet=fleet, sources=frozenset(map(SourceKey, wanted))))
+        view.follow(Desired(commit=CommitId("c" * 40), fleet=fleet, sources=frozenset(map(SourceKey, wanted))))
         first, second, lost = (view.observe().sources[source] for source in wanted)
         apps.rename(tmp_path / "gone")
         assert view.observe().sources[wanted[0]] is first
@@ -253,5 +253,5 @@ def test_a_template_without_a_workload_is_an_error(passes: RepositoryPasses) -> 
 
 
 def test_a_recording_holds_what_was_read(passes: RepositoryPasses) -> None:
-    record = PassRecord(at=AT, source=CommitId("c"), observed=Observed(sources=passes.sources))
+    record = PassRecord(at=AT, source=CommitId("c" * 40), observed=Observed(sources=passes.sources))
     assert read_record(RECORD.encode(record)).observed.sources == passes.sources
