@@ -46,6 +46,13 @@ def bound_own_memory(size: int) -> None:
             resource.setrlimit(resource.RLIMIT_AS, (size, hard))
 
 
+def own_memory() -> int:
+    """Return the bytes of addresses that this process has, as `bound_own_memory` counts them; 0 outside of Linux."""
+    if sys.platform != "linux":
+        return 0
+    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * os.sysconf("SC_PAGE_SIZE")
+
+
 def lock(descriptor: int) -> bool:
     """Lock an open file until it is closed, without waiting; tell whether no other process holds it."""
     try:

@@ -421,7 +421,7 @@ MESSAGE_TIME = InputBound(
 )
 MESSAGE_MEMORY = InputBound(
     input=BoundedInput.NOTIFICATIONS,
-    of="the process that delivers one message by Apprise",
+    of="a process that delivers messages by Apprise",
     most=1 << 30,
     unit=Unit.BYTES,
     beyond="ends, and the message is tried again as any that is not taken",

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import mmap
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
-from reconciler.adapters.notification.apprise_process import AppriseMessage, deliver
+from reconciler.adapters.notification.apprise_process import deliver
+from reconciler.adapters.notification.apprise_program import AppriseMessage
 from reconciler.adapters.notification.sender import NotTaken
+from reconciler.adapters.operating_system import own_memory
 from reconciler.model.bounds import MESSAGE_MEMORY, MESSAGE_TIME
 from tests.fakes.faulty_servers import Reply, serving
+
+LONG = 20.0
+"""Seconds after which something never comes."""
 
 
 def message(url: str) -> AppriseMessage:
@@ -26,23 +36,51 @@ def test_message_is_taken_and_an_address_of_another_form_is_not_known() -> None:
     assert not deliver(AppriseMessage(url="nonsense")).known
 
 
+def children() -> set[str]:
+    """List the processes that this one has started and that have not ended."""
+    return {child for file in Path("/proc/self/task").glob("*/children") for child in file.read_text().split()}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="children are read from /proc")
+def test_one_process_delivers_one_message_after_the_other() -> None:
+    with serving(*(Reply() for _ in range(4))) as server:
+        assert deliver(message(server.url)).taken
+        begun = children()
+        assert begun
+        for _ in range(3):
+            assert deliver(message(server.url)).taken
+        assert children() == begun
+        assert len(server.asked) == 4
+
+
+@dataclass
+class Dripping:
+    """A receiver that answers with the 100s for as long as somebody listens."""
+
+    url: str
+    asked: threading.Event = field(default_factory=threading.Event)
+    left: threading.Event = field(default_factory=threading.Event)
+
+
 @contextmanager
-def dripping() -> Iterator[str]:
-    """Answer with the 100s for as long as somebody listens."""
+def dripping() -> Iterator[Dripping]:
     over = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as server:
+        receiver = Dripping(f"http://127.0.0.1:{server.getsockname()[1]}")
 
         def answer() -> None:
             with suppress(OSError):
                 connection, _ = server.accept()
+                receiver.asked.set()
                 with connection:
                     while not over.wait(0.05):
                         connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+            receiver.left.set()
 
         thread = threading.Thread(target=answer, daemon=True)
         thread.start()
         try:
-            yield f"http://127.0.0.1:{server.getsockname()[1]}"
+            yield receiver
         finally:
             over.set()
             with suppress(OSError):  # nobody may have connected
@@ -50,9 +88,37 @@ def dripping() -> Iterator[str]:
             thread.join()
 
 
-def test_receiver_that_drips_is_left_at_the_deadline() -> None:
-    with dripping() as url, pytest.raises(NotTaken, match="in time"):
-        deliver(message(url), seconds=2)
+def test_receiver_that_drips_is_left_at_the_deadline_and_costs_its_own_message_alone() -> None:
+    with dripping() as receiver:
+        with pytest.raises(NotTaken, match="in time"):
+            deliver(message(receiver.url), seconds=1.5)
+        with serving(Reply()) as server:
+            assert deliver(message(server.url)).taken
+
+
+DAEMON = """\
+import sys
+from reconciler.adapters.notification.apprise_process import deliver
+from reconciler.adapters.notification.apprise_program import AppriseMessage
+deliver(AppriseMessage(url=sys.argv[1], body="Body"))
+"""
+
+
+def test_nobody_goes_on_delivering_for_a_daemon_that_was_killed() -> None:
+    with dripping() as receiver, subprocess.Popen([sys.executable, "-c", DAEMON, message(receiver.url).url]) as daemon:
+        try:
+            assert receiver.asked.wait(LONG)
+            assert not receiver.left.is_set()
+        finally:
+            daemon.kill()
+        assert receiver.left.wait(LONG)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="its size is read from /proc")
+def test_memory_that_is_bounded_is_the_memory_that_is_measured() -> None:
+    before = own_memory()
+    with mmap.mmap(-1, 256 << 20):
+        assert own_memory() >= before + (200 << 20)
 
 
 def test_bounds_are_those_of_the_table() -> None:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from reconciler.adapters.notification.apprise_process import AppriseMessage, AppriseResult, deliver
+from reconciler.adapters.notification.apprise_process import deliver
+from reconciler.adapters.notification.apprise_program import AppriseMessage, AppriseResult
 from reconciler.adapters.notification.sender import NotTaken, SingleTarget
 from reconciler.core.notification.message import Uncertain, write_message
 from reconciler.model.events.notice import Notice
