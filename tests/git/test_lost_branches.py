@@ -11,7 +11,7 @@ import pytest
 from reconciler.adapters.git import GitRepository
 from reconciler.adapters.git.known_tips import KnownTip
 from reconciler.adapters.git.restore import Restoration, RestoreWay
-from reconciler.errors import LostBranch
+from reconciler.errors import InvalidInput, LostBranch
 from reconciler.model.bounds import COMMITS_READ_BACK
 from reconciler.model.branch_loss import BranchLossKind
 from reconciler.model.ids import CommitId
@@ -229,6 +229,39 @@ def test_shallow_mirror_writes_its_commits_again_where_the_remote_has_none_of_th
         assert late.fetch().losses == ()
         _write(late, 8)
     assert [loss.known for loss in repository.fetch().losses] == []
+
+
+@pytest.mark.parametrize("commits", [1, 2])
+@pytest.mark.parametrize("kind", [BranchLossKind.GONE, BranchLossKind.REPLACED])
+def test_branch_whose_first_commit_was_fetched_alone_is_restored_to_the_commit(
+    remote: Remote, repository: GitRepository, tmp_path: Path, kind: BranchLossKind, commits: int
+) -> None:
+    """The second process has fetched the first commit with a depth of one, which git notes as a cut history."""
+    remote.commit("main", {"fleet.yaml": "a"})
+    repository.fetch()
+    root = _write(repository, 0)
+    with GitRepository(remote.url, cache=tmp_path / "late") as daemon:
+        daemon.fetch()
+        known = [root, *(_write(daemon, number) for number in range(1, commits))]
+        with GitRepository(remote.url, cache=tmp_path / "late") as beside:
+            beside.fetch()
+            _lose(remote, known, kind)
+            restoration = _settle(beside)
+        assert restoration.way is (RestoreWay.PUSH if kind is BranchLossKind.GONE else RestoreWay.MERGE)
+        history = remote.git("rev-list", "placements").split()
+        assert set(known) <= set(history)
+        assert daemon.fetch().losses == ()
+        _write(daemon, 8)
+
+
+def test_push_on_commits_that_the_remote_lacks_names_the_way_out(remote: Remote, repository: GitRepository) -> None:
+    for text in "ab":
+        remote.commit("main", {"fleet.yaml": text})
+    source = repository.fetch().source
+    shutil.rmtree(remote.path)
+    remote._begin()
+    with pytest.raises(InvalidInput, match=r"lacks commits before these \(look with `overspill restore --dry-run`\)"):
+        repository.move_head("overspill/a", old=None, new=source)
 
 
 def test_shallow_mirror_that_sees_a_rewind_knows_it_for_one(

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from reconciler.adapters.git import remote as address
 from reconciler.adapters.git import remote_errors
+from reconciler.adapters.git.commits import parse
 from reconciler.adapters.git.history import FIRST_STEP, GROWTH
 from reconciler.adapters.git.known_tips import FETCH, KnownTips
 from reconciler.adapters.git.mirror import Mirror
@@ -206,6 +207,18 @@ class RemoteBranches:
     def shallow(self) -> frozenset[str]:
         """Return the commits that were fetched without their parents."""
         return self._mirror.shallow()
+
+    def list_no_first_commits(self) -> None:
+        """Take commits that have no parents off the list of those that were fetched without their parents.
+
+        Git lists them after a fetch of one commit, and a remote that lacks them refuses to take what is listed.
+        """
+        listed = self.shallow()
+        held = [CommitId(commit) for commit in sorted(listed) if self.reader.holds(CommitId(commit))]
+        raws = zip(held, self.reader.read(held), strict=True)
+        first = {commit for commit, raw in raws if not parse(commit, raw).parents}
+        if first:
+            self._mirror.write_shallow(CommitId(commit) for commit in listed if commit not in first)
 
     def local(self, arguments: Sequence[str], *, stdin: bytes | None = None) -> bytes:
         """Run a command on the mirror alone. If it fails the mirror is broken, and is made anew."""

@@ -13,10 +13,12 @@ import os
 import shutil
 import stat
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from reconciler.adapters import operating_system
 from reconciler.errors import InvalidInput
+from reconciler.model.ids import CommitId
 
 _LEFT_BEHIND = (
     "*.lock",
@@ -107,6 +109,17 @@ class Mirror:
             return frozenset((self.git_dir / "shallow").read_text(encoding="ascii").split())
         except FileNotFoundError:
             return frozenset()
+
+    def write_shallow(self, commits: Iterable[CommitId]) -> None:
+        """Replace the list of the commits that were fetched without their parents; no git may run on the mirror."""
+        file = self.git_dir / "shallow"
+        text = "".join(f"{commit}\n" for commit in sorted(commits))
+        if not text:
+            file.unlink(missing_ok=True)
+            return
+        written = file.with_name("shallow_new")
+        written.write_text(text, encoding="ascii")
+        written.replace(file)
 
     def packs(self) -> int:
         """Count the packs."""

@@ -278,8 +278,10 @@ _RULES = (
 
 _MOVED = re.compile(
     r"non-fast-forward|fetch first|stale info|cannot lock ref|incorrect old value|failed to update ref"
-    r"|reference already exists|but expected|shallow update not allowed|atomic transaction failed"
+    r"|reference already exists|but expected|atomic transaction failed"
 )
+_LACKING = "shallow update not allowed"
+"""Git's answer to commits that it cannot take, since neither the push nor its repository has those before them."""
 _IN_THE_WAY = re.compile(r"'refs/heads/([^']+)' exists; cannot create")
 """git keeps no branch below the name of another."""
 _MAY_NOT = re.compile(
@@ -320,6 +322,11 @@ def rejection(doing: str, summary: str, stderr: str, remote: Remote) -> Overspil
         return InvalidInput(
             f"{doing}: {_shorten([summary, *remarks], '')}"
             f" (try: rename or remove branch {in_the_way[1]!r}, which is in its way)"
+        )
+    if _LACKING in summary:
+        return InvalidInput(
+            f"{doing}: {_shorten([summary, *remarks], '')}: the remote lacks commits before these"
+            " (look with `overspill restore --dry-run`)"
         )
     if _MOVED.search(summary):
         return Conflict(f"{doing}: {_shorten([summary, *remarks], '')}")

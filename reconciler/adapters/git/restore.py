@@ -81,6 +81,7 @@ def carry_out(branches: RemoteBranches, restorations: Sequence[Restoration]) -> 
         push.RefUpdate(branch=f"refs/heads/{each.loss.branch}", old=each.loss.tip, new=each.new)
         for each in restorations
     ]
+    branches.list_no_first_commits()
     push.begin(branches, moves)()
 
 
