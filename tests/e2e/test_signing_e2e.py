@@ -52,29 +52,33 @@ def openpgp(tmp_path: Path) -> Iterator[tuple[Path, str]]:
 def test_rule_of_signed_commits_is_met(gitea: Gitea, openpgp: tuple[Path, str], tmp_path: Path) -> None:
     key, public = openpgp
     gitea.call("overspill", "POST", "/user/gpg_keys", {"armored_public_key": public})
-    gitea.call(
-        "ada",
-        "POST",
-        "/repos/acme/fleet/branch_protections",
-        {"rule_name": "placements", "enable_push": True, "require_signed_commits": True},
-    )
     url, login = f"{gitea.url}/acme/fleet.git", Credentials(username="overspill", password=gitea.passwords["overspill"])
     commits = [
         Commit(message=f"burst: {name}\n\nOverspill-Action: Place", author=COMMITTER, at=NOON, writes={name: b"x\n"})
-        for name in ("a", "b")
+        for name in ("a", "b", "c")
     ]
-    with GitRepository(url, cache=tmp_path / "unsigned", credentials=login, committer=COMMITTER) as repository:
-        repository.fetch()
-        made = repository.write(None, commits)
-        with pytest.raises(InvalidInput, match=r"signed|verif"):
-            repository.begin_push(made[-1], old=None)()
     signing = SigningKey(key=key)
     with GitRepository(
         url, cache=tmp_path / "signed", credentials=login, committer=COMMITTER, signing=signing
     ) as repository:
         repository.fetch()
-        made = repository.write(None, commits)
-        repository.begin_push(made[-1], old=None)()
+        # Gitea looks for signatures among the commits after the old tip, so that the branch has to be there.
+        begun = repository.write(None, commits[:1])
+        repository.begin_push(begun[-1], old=None)()
+        gitea.call(
+            "ada",
+            "POST",
+            "/repos/acme/fleet/branch_protections",
+            {"rule_name": "placements", "enable_push": True, "require_signed_commits": True},
+        )
+        with GitRepository(url, cache=tmp_path / "unsigned", credentials=login, committer=COMMITTER) as unsigned:
+            assert unsigned.fetch().output == begun[-1]
+            refused = unsigned.write(begun[-1], commits[1:2])
+            # This Gitea tells users of an internal error there, and its log of the unsigned commit.
+            with pytest.raises(InvalidInput, match="declined"):
+                unsigned.begin_push(refused[-1], old=begun[-1])()
+        made = repository.write(begun[-1], commits[1:])
+        repository.begin_push(made[-1], old=begun[-1])()
         assert repository.fetch().output == made[-1]
-    for commit in made:
+    for commit in (*begun, *made):
         assert gitea.call("ada", "GET", f"/repos/acme/fleet/git/commits/{commit}")["commit"]["verification"]["verified"]
