@@ -23,7 +23,10 @@ _FOLD = re.compile(r"\n *(?:# )?")
 _LABEL = re.compile(r"\]\[([\w-]+)\]")
 PACKAGES = [CHECKOUT / "reconciler" / path for path in ("", "core", "core/decide")]
 _ROOMS = "|".join(sorted({path.name for package in PACKAGES for path in package.iterdir() if path.is_dir()}))
-_MODULE = re.compile(rf"`(?!fleet\.yaml`)((?:{_ROOMS})(?:\.\w+)+|(?:{_ROOMS})(?:/\w+)+(?:\.py|/)?)`")
+_MODULE = re.compile(
+    rf"`(?!fleet\.yaml`)((?:{_ROOMS})(?:\.\w+)+|(?:{_ROOMS})(?:/\w+)+(?:\.py|/)?|(?:\w+/)+test_\w+(?:\.py)?)`"
+)
+"""Modules as `room.module`, or by their paths below `reconciler/`; of tests, below `tests/`."""
 _UPSTREAM = re.compile(
     r"^\[([\w-]+)\]: https://github\.com/[\w.-]+/[\w.-]+/blob/(v[\d.]+|[0-9a-f]{40})/\S+$", re.MULTILINE
 )
@@ -60,7 +63,9 @@ def test_reference_pages_name_the_version_of_every_file_that_they_cite() -> None
         assert {*_LABEL.findall(text)} == files, page.name
 
 
-@pytest.mark.parametrize("module", ["core.sharing", "core/decide/rungs.py", "access.oidc.no_such_function"])
+@pytest.mark.parametrize(
+    "module", ["core.sharing", "core/decide/rungs.py", "access.oidc.no_such_function", "access/test_nothing"]
+)
 def test_a_module_that_is_not_there_is_found(module: str) -> None:
     assert missing_modules(f"as `{module}` does") == [module]
 
@@ -80,6 +85,8 @@ def missing_modules(text: str) -> list[str]:
 def _exists(module: str) -> bool:
     """Tell whether a module exists, or the longest beginning that does names what follows."""
     parts = module.removesuffix(".py").strip("/").replace("/", ".").split(".")
+    if parts[-1].startswith("test_"):
+        return (CHECKOUT / "tests").joinpath(*parts[parts[0] == "tests" :]).with_suffix(".py").exists()
     for package in PACKAGES:
         for length in range(len(parts), 0, -1):
             path = package.joinpath(*parts[:length])

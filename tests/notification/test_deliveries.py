@@ -83,9 +83,9 @@ def test_people_are_told_once_though_answers_of_the_remote_are_lost(tmp_path: Pa
         lossy = Lossy(one.repository.deliveries)
         running = couriers(one, one.repository, lossy)
         happened = []
-        for number in range(25):
+        for number in range(12):
             happened += one.happen(message(number))
-            for _ in range(10):
+            for _ in range(5):
                 running.follow(one.desired(*told), one.repository.fetch().output)
                 with people.changed:
                     people.changed.wait(0.01)

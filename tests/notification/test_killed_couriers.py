@@ -10,4 +10,4 @@ from tests.fakes.killed_courier import couriers_of, kill_at_random
 
 def test_each_event_is_told_once_and_in_order_through_kills(tmp_path: Path) -> None:
     with fleet(tmp_path) as one:
-        kill_at_random(one, 8, couriers_of(one))
+        kill_at_random(one, 6, couriers_of(one))
