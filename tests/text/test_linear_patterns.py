@@ -35,7 +35,8 @@ class Sources:
         self.uses: dict[str, set[str]] = {}
         """Methods by the name that a pattern has in a module, and everywhere."""
         for path, text in texts.items():
-            self._note(path, self.trees.get(path) or ast.parse(text))
+            if any(f".{method}" in text for method in METHODS):
+                self._note(path, self.trees.get(path) or ast.parse(text))
 
     def _note(self, path: Path, tree: ast.Module) -> None:
         nodes = list(ast.walk(tree))
