@@ -12,7 +12,7 @@ from tests.builders.passes import BRANCHES, RENEWING, SOURCE_FILES, Passes, seco
 from tests.fakes.memory_repository import MemoryRepository
 from tests.fakes.mortal_repository import Killed, Mortal
 
-STEPS = range(1, 24)
+STEPS = range(1, 34)
 """Port calls of a pass, up to one that no pass makes."""
 
 

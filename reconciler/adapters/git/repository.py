@@ -219,10 +219,8 @@ class GitRepository:
 
     def obstacles(self, commit: CommitId, directories: Iterable[str]) -> Mapping[str, str]:
         """Find those paths of a commit that hold a file, a link or a submodule in place of a directory."""
-        wanted = {*directories}
-        # Of a path and one below it git lists all that the first holds.
-        listing = self._branches.local(["ls-tree", "-z", checked_id(commit), "--", *sorted(wanted)])
-        return {path: kind for path, kind in parse_obstacles(listing).items() if path in wanted}
+        listing = self._branches.local(["ls-tree", "-z", checked_id(commit), "--", *sorted(set(directories))])
+        return parse_obstacles(listing)
 
     def changes(self, old: CommitId, new: CommitId, *, under: Sequence[str] = ()) -> list[FileChange]:
         """List the files that differ between two commits, sorted by path.
