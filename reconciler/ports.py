@@ -108,7 +108,7 @@ class Repository(Protocol):
         ...
 
     def look_for(self, commit: CommitId, *, branch: str, reported_by: str) -> bool:
-        """Tell whether a branch of ours has a commit, which the engine of a cluster is known to have applied.
+        """Return whether a branch of ours has a commit, which the engine of a cluster is known to have applied.
 
         Without it in the mirror, the branch is fetched once more, and its history as far as that takes, within a bound.
         A branch that lacks it is among the losses of `tips` then.

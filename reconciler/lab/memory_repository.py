@@ -136,7 +136,7 @@ class MemoryRepository:
         return {place: self._files(place[0]).get(place[1]) for place in places if place[0] in self.commits}
 
     def look_for(self, commit: CommitId, *, branch: str, reported_by: str) -> bool:  # noqa: ARG002 -- it holds one
-        """Tell whether the output branch has a commit."""
+        """Return whether the output branch has a commit."""
         head = self.heads[OUTPUT]
         return head is not None and any(each.id == commit for each in self._chain(head))
 

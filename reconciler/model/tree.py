@@ -166,7 +166,7 @@ _BRANCH_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*(/[A-Za-z0-9_][A-Za-z0-9
 
 
 def is_branch_name(name: str) -> bool:
-    """Tell whether a text is the name of a branch, and nothing that git or a refspec reads in another way."""
+    """Return whether a text is the name of a branch, and nothing that git or a refspec reads in another way."""
     parts = name.split("/")
     return (
         _BRANCH_NAME.fullmatch(name) is not None

@@ -292,7 +292,7 @@ class RemoteBranches:
         return done
 
     def _gone(self, done: Output) -> bool:
-        """Tell whether a fetch shows that the remote lacks a branch that is known."""
+        """Return whether a fetch shows that the remote lacks a branch that is known."""
         if self._branches is None:
             return self._output_gone and self.tips.output is not None
         fetched = set(_FETCHED.findall(done.stderr))
@@ -358,7 +358,7 @@ class RemoteBranches:
 
 
 def _is_unfollowed(done: Output) -> bool:
-    """Tell whether a fetch has failed for nothing but branches that do not follow their known tips."""
+    """Return whether a fetch has failed for nothing but branches that do not follow their known tips."""
     return done.status != 0 and "fatal:" not in done.stderr and _NOT_FOLLOWING.search(done.stderr) is not None
 
 

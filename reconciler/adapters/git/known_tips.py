@@ -163,7 +163,7 @@ class KnownTips:
         self.losses = losses
 
     def contains(self, branch: str, tip: CommitId, known: KnownTip) -> bool | None:
-        """Tell whether a commit is at or before the tip, and fetch as much history as that takes.
+        """Return whether a commit is at or before the tip, and fetch as much history as that takes.
 
         None where the bound on that was met first. Our own commits are never older than those before them, so that the
         search ends at one that is older than what is searched for.
@@ -191,7 +191,7 @@ class KnownTips:
             step *= GROWTH
 
     def holds(self, commit: CommitId) -> bool:
-        """Tell whether the mirror holds a commit."""
+        """Return whether the mirror holds a commit."""
         return self._reader.holds(commit)
 
     def obtain(self, commit: CommitId) -> bool:
@@ -274,7 +274,7 @@ class KnownTips:
         )
 
     def _is_settled(self, tip: CommitId, known: KnownTip) -> bool:
-        """Tell whether a commit that came after the known one gives that up, by a person's word."""
+        """Return whether a commit that came after the known one gives that up, by a person's word."""
         exclude = [f"^{known.commit}"] if self.holds(known.commit) else []
         grep = ["--fixed-strings", f"--grep={Trailer.SUPERSEDES}: "]
         for commit in self._local(["rev-list", *grep, tip, *exclude]).split():
@@ -285,19 +285,19 @@ class KnownTips:
         return False
 
     def _is_outdated(self, expected: CommitId, own: CommitId) -> bool:
-        """Tell whether what is expected is known already: the mirror has a later commit of the branch."""
+        """Return whether what is expected is known already: the mirror has a later commit of the branch."""
         return expected != own and self.holds(expected) and self._is_before(expected, own)
 
     def _is_before(self, commit: CommitId, later: CommitId) -> bool:
         return self._runner.run(["merge-base", "--is-ancestor", commit, later]).status == 0
 
     def _is_cut(self, commit: CommitId) -> bool:
-        """Tell whether the mirror holds a part of a commit's history only."""
+        """Return whether the mirror holds a part of a commit's history only."""
         shallow = self._mirror.shallow()
         return any(name in shallow for name in self._local(["rev-list", commit]).split())
 
     def _is_empty_cluster(self, ref: str, commit: CommitId) -> bool:
-        """Tell whether this is the branch of a cluster that held nothing any more: a person may remove that."""
+        """Return whether this is the branch of a cluster that held nothing any more: a person may remove that."""
         if ref == self.output_ref or not self.holds(commit):
             return False
         return self._local(["rev-parse", f"{commit}^{{tree}}"]).strip() == _EMPTY_TREE

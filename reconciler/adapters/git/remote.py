@@ -206,7 +206,7 @@ _PORTS = {"https": 443, "http": 80, "ssh": 22}
 
 
 def _same_repository(one: str, other: str) -> bool:
-    """Tell whether two addresses name one repository: by scheme, host, port and path."""
+    """Return whether two addresses name one repository: by scheme, host, port and path."""
     try:
         return one == other or _place(one) == _place(other)
     except ValueError:  # no address at all, which `check_address` refuses
@@ -226,7 +226,7 @@ def _place(url: str) -> tuple[str, str, int | None, str]:
 
 
 def _is_loopback(host: str) -> bool:
-    """Tell whether a host is this machine, for which plain http is safe."""
+    """Return whether a host is this machine, for which plain http is safe."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

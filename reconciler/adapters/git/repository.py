@@ -467,7 +467,7 @@ class GitRepository:
         restore.carry_out(self._branches, restorations)
 
     def look_for(self, commit: CommitId, *, branch: str, reported_by: str) -> bool:
-        """Tell whether a branch of ours has a commit; if not, it is lost from here on."""
+        """Return whether a branch of ours has a commit; if not, it is lost from here on."""
         name = branch_ref(branch)
         ref = self._branches.known.ref(name)
         after = [checked_id(commit), ref]

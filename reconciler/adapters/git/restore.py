@@ -123,7 +123,7 @@ def _settle(
 
 
 def _lacks_parents(branches: RemoteBranches, loss: BranchLoss) -> bool:
-    """Tell whether the commits to push include one whose parents neither the mirror nor the branch has."""
+    """Return whether the commits to push include one whose parents neither the mirror nor the branch has."""
     shallow = branches.shallow()
     excluded = [f"^{loss.tip}"] if loss.tip else []
     cut = [name for name in branches.local(["rev-list", loss.known, *excluded]).decode().split() if name in shallow]

@@ -127,7 +127,7 @@ class SourceRepositories:
         return Observed(sources=self._contents)
 
     def is_closing(self) -> bool:
-        """Tell whether nothing is to be waited for any more."""
+        """Return whether nothing is to be waited for any more."""
         return self._closing
 
     def close(self) -> None:

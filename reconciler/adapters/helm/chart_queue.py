@@ -106,7 +106,7 @@ class ChartQueue:
         self._closing = False
 
     def available(self) -> bool:
-        """Tell whether helm is installed."""
+        """Return whether helm is installed."""
         return self._helm.available()
 
     def version(self) -> str:

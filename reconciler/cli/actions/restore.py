@@ -75,7 +75,7 @@ def _judge(repository: GitRepository, memory: Memory, commit: str | None) -> Non
 
 
 def _follows_clusters(memory: Memory, tips: Tips) -> bool:
-    """Tell whether the fleet has branches of clusters; True where that cannot be read."""
+    """Return whether the fleet has branches of clusters; True where that cannot be read."""
     with suppress(OverspillError):
         return tips.source is None or keeps_cluster_branches(memory.source.desired(tips.source))
     return True

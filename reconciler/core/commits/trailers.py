@@ -132,7 +132,7 @@ def is_trailer(line: str) -> bool:
 
 
 def confirms_deletion(commit: LoggedCommit) -> bool:
-    """Tell whether a commit of the source branch confirms a mass deletion.
+    """Return whether a commit of the source branch confirms a mass deletion.
 
     A line of its own anywhere below the subject counts: a squash puts the messages of a pull request into one, with
     their trailers in the middle.

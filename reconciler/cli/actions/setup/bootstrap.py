@@ -85,7 +85,7 @@ def apply(
 
 
 def _signs_with_openpgp(settings: Settings) -> bool:
-    """Tell whether commits get signatures of the one format that engines check."""
+    """Return whether commits get signatures of the one format that engines check."""
     signing = signing_key(settings)
     return signing is not None and signing.format() is SignatureFormat.OPENPGP
 
