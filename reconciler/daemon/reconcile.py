@@ -403,6 +403,8 @@ def begin_push(
     earlier = earlier_receipts(world.repository, decision.tips, decision.plan.answers, world.author)
     began = time.monotonic()
     memory.branch.expect(rendered.records)
+    if decision.inputs.enrolment is not None:
+        memory.enrolment = decision.inputs.enrolment  # the next pass reads back the requests that this one has enrolled
     written = dict(zip(ids, rendered.commits, strict=True))
     published = publish(world.repository, decision.inputs, decision.tips, written, world.author)
     if published.commits:

@@ -19,7 +19,11 @@ from typing import Any
 from tests.bench.calls import CLUSTERS, WORKSPACE
 
 CALLERS = 50
-EACH = 20
+EACH = 10
+"""Calls of each caller: so few that all are answered before receiving pauses for a whole pass, on a slow machine too.
+
+That pause comes after some seconds of a clock (`pass_runner.LONGEST_RECEIVING`), whatever the machine does in them.
+"""
 FLOOR_COMMITS = 30
 TOKEN = "ovs_" + "Ab3-" * 10 + "xyz"  # put together here, so that no scanner takes this file for a leak
 

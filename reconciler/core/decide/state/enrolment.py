@@ -1,8 +1,8 @@
 """Open requests as workloads of their own, so that everything that is done for workloads is done for them, too.
 
 Each gets a template that deploys what was asked for, and a policy by which it may go to its clusters, the primary
-included. Values that follow from a request alone are cached while its record is the same object: ten thousand requests
-cost an idle pass nothing, and a pass that changes one request computes that one alone.
+included. Values that follow from a request alone are cached while its record is the same: ten thousand requests cost an
+idle pass nothing, and a pass that changes one request computes that one alone, also when it is read back from git.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ class Enrolment:
         place = (asked.path, asked.line) if asked is not None else (request_path(workload), 0)
         same = (
             before is not None
-            and before.record is record
+            and before.record == record
             and before.workspace == workspace
             and before.limits == limits
             and before.place == place
