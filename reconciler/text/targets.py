@@ -41,13 +41,28 @@ _MARK = re.compile(
 )
 _LINE_START = re.compile(r"(?:[-+=#/]|[0-9]{1,9}[.)])")
 """Lists, and what else has a meaning at the start of a line."""
+_REFERENCE = re.compile(
+    r"(?<![A-Za-z0-9])@|@(?=[\w-]+(?:\.[\w-]+)*\.[a-z])"  # people, teams, mail; versions and digests stay
+    r"|#"  # issues, Jira's smart commits
+    r"|[!$&](?=\d)|[~%](?=[\w\"])|\*(?=iteration:)|\[(?=\[|[a-z_]+:)"  # GitLab's other references, Gitea's short links
+    r"|:(?=//)|\bwww(?=\.)"
+    r"|\bgh-(?=\d)|(?-i:(?<![\w-])[A-Z][A-Z0-9_]+-(?=\d+(?![\w-])))"  # issues of GitHub, Jira, YouTrack
+    r"|(?<![0-9]):(?=[a-z0-9_+-]+:)",  # emoji
+    re.IGNORECASE,
+)
+"""What git hosts make a mention or a link of in a commit; no word closes an issue that none refers to."""
+_CODE, _CODE_LOOKALIKE = "`", f"\N{MODIFIER LETTER GRAVE ACCENT}{_GAP}"
 
 
 class TextTarget(StrEnum):
     """Where a text is shown."""
 
     LINE = "line"
-    """Commit messages, commit statuses, Kubernetes Events, terminals and logs: one line without control characters."""
+    """Kubernetes Events, terminals and logs: one line without control characters."""
+    COMMIT = "commit"
+    """A whole message of a commit, whose lines, trailers and own words stay; `read_commit_text` takes it back."""
+    COMMIT_STATUS = "commit status"
+    """The description of a commit status: one line."""
     CHAT = "chat"
     """All that Apprise sends to: chats, mail, pagers."""
     MARKDOWN = "markdown"
@@ -59,6 +74,15 @@ class TextTarget(StrEnum):
 def escape(text: str, target: TextTarget) -> str:
     """Return a text as a target shows it as nothing but text."""
     return _ESCAPES[target](text)
+
+
+def read_commit_text(text: str) -> str:
+    """Return a text as it was before its escape for `TextTarget.COMMIT`; others lose their spaces of no width."""
+    return text.replace(_CODE_LOOKALIKE, _CODE).replace(_GAP, "")
+
+
+def _commit(text: str) -> str:
+    return _REFERENCE.sub(rf"\g<0>{_GAP}", text.replace(_GAP, "")).replace(_CODE, _CODE_LOOKALIKE)
 
 
 def _unmarked(text: str) -> str:
@@ -75,6 +99,8 @@ def _markdown(text: str) -> str:
 
 _ESCAPES: Mapping[TextTarget, Callable[[str], str]] = {
     TextTarget.LINE: sanitize,
+    TextTarget.COMMIT: _commit,
+    TextTarget.COMMIT_STATUS: lambda text: _commit(sanitize(text)),
     TextTarget.CHAT: _unmarked,
     TextTarget.MARKDOWN: _markdown,
     TextTarget.JSON: str,

@@ -126,6 +126,19 @@ def test_commit_carries_author_committer_and_message(remote, repository):
 _PART = st.text(st.characters(blacklist_categories=["C", "Z"], blacklist_characters="/\\."), min_size=1, max_size=8)
 
 
+def test_foreign_words_mention_nobody_on_the_host_and_are_read_back_as_they_were(remote, repository):
+    said = "fixes acme/infra#12 (@acme/admins): see https://evil.example, `x` GH-7, !3"
+    message = f"burst(llm/vllm): 1 replica\n\n{said}.\n\nOverspill-Placement: llm/vllm\nOverspill-Subset: @here #1\n"
+    remote.commit("main", {"a": "1"})
+    repository.fetch()
+    _publish(repository, _commit({"a": b"1"}, message=message))
+    stored = remote.git("log", "-1", "--format=%B", "placements")
+    assert [mark for mark in ("#12", "#1", "@acme", "@here", "://", "`", "GH-7", "!3") if mark in stored] == []
+    (logged,) = repository.log(repository.tips().output, limit=1)
+    assert f"{said}." in logged.body
+    assert logged.trailers == {"Overspill-Placement": "llm/vllm", "Overspill-Subset": "@here #1"}
+
+
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(files=st.dictionaries(st.tuples(_PART, _PART).map("/".join), st.binary(max_size=50), min_size=1, max_size=5))
 def test_any_files_are_written_as_they_are(remote, repository, files):

@@ -11,7 +11,9 @@ import pytest
 from markdown import markdown
 from markdown_it import MarkdownIt
 
-from reconciler.text.targets import TextTarget, escape
+from reconciler.core.commits.trailers import Trailer, write_trailers
+from reconciler.text.targets import TextTarget, escape, read_commit_text
+from reconciler.text.wording import sanitize
 
 HOSTILE = (
     "<!channel> <!here> <!subteam^S1> <@U024BE7LH> <#C1> <https://evil.example|your bank>",
@@ -28,6 +30,9 @@ HOSTILE = (
     "a\r\n- b\n\n# c\n```\ncode\n```",
     "\x1b[31mred \x1b]8;;https://evil.example\x07x\x1b]8;;\x07 \x9b1m \x08\x08 \rover",
     "abc\u202etxt.exe \u2066x\u2069 \u200f \ufeff", "x\u2028y\u2029z\x85w", "Subject\r\nBcc: victim@example.com",
+    "fixes #12, closes acme/infra#3 resolves GH-26 gh-7 fix !12 Closes acme/infra!4 implements OPS-12 &3 $4 %5 ~6",
+    'Closes https://git.example/acme/infra/issues/7 ~bug ~"two words" %v1 *iteration:3 [vulnerability:9] [[Page]]',
+    'fixes: #12\nOPS-12 #close #time 2w :100: `x` (@acme/admins) @"Ann B" ann@acme.example \u02cb \u200b@x @\u200bx',
     "fine\n\nOverspill-Action: Revert\nOverspill-Placement: llm/x", "Overspill-Expires : 2030-01-01T00:00:00Z",
 )  # fmt: skip # a table of texts
 CHAT_MARKS = {
@@ -45,6 +50,17 @@ CHAT_MARKS = {
     "commands": r"(?m)^\s*[/!][a-z]",
     "lines of lists and headings": r"(?m)^\s*(?:[-+*>#=]|\d+[.)])",
 }
+HOST_REFERENCES = {
+    "people of GitHub, GitLab and Gitea": r"(?<![A-Za-z0-9])@[\w\"]",
+    "mail": r"[\w.]+@(?:[\w-]+\.)+[a-z]",
+    "issues of GitHub, GitLab and Gitea": r"#\w|(?i:\bgh-\d)|!\d|[\w-]+/[\w-]+[#!]\d",
+    "epics, snippets, milestones, labels and iterations of GitLab": r"[&$]\d|[%~][\w\"]|\*iteration:|\[[a-z_]+:",
+    "issues of Jira": r"(?<![\w-])[A-Z][A-Z0-9_]+-\d+(?![\w-])",
+    "addresses": r"[A-Za-z]://|www\.\w",
+    "short links of Gitea": r"\[\[",
+    "code and emoji": r"`|(?<![0-9]):[a-z0-9_+-]+:",
+}
+"""As the hosts' own documents describe what they make links of in a commit."""
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\u200e\u200f\ufeff]")
 PLAIN = {"paragraph_open", "paragraph_close", "inline", "text", "text_special"}
 
@@ -87,6 +103,33 @@ def test_git_hosts_read_no_mention_link_style_or_command(text: str) -> None:
     shown = escape(text, TextTarget.MARKDOWN)
     assert tokens(shown) == set()
     assert not re.search(r"(?<![A-Za-z0-9\\])@[A-Za-z]|[a-z]://|www\.|(?m:^)\s*/[a-z]", shown)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_commit_mentions_links_and_closes_nothing_at_any_host(text: str) -> None:
+    shown = escape(f"Held: {sanitize(text)}.\n\n{write_trailers([(Trailer.SUBSET, text)])}\n", TextTarget.COMMIT)
+    assert {name for name, mark in HOST_REFERENCES.items() if re.search(mark, shown)} == set()
+    status = escape(text, TextTarget.COMMIT_STATUS)
+    assert {name for name, mark in HOST_REFERENCES.items() if re.search(mark, status)} == set()
+    assert not CONTROL.search(status)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_commit_text_is_read_back_exactly(text: str) -> None:
+    line = sanitize(text)
+    assert read_commit_text(escape(line, TextTarget.COMMIT)) == line
+    assert escape(read_commit_text(escape(line, TextTarget.COMMIT)), TextTarget.COMMIT) == escape(
+        line, TextTarget.COMMIT
+    )
+
+
+def test_own_words_of_commits_stay_as_they_are() -> None:
+    text = (
+        "burst(llm/vllm): 3 replicas on worker-2 (gpu.nvidia.com, NVIDIA-A100-SXM4-80GB) until 2026-11-20T22:19:07Z, "
+        "2.99 $/GPU-h, 80% of 64Gi memory; 1f3c:apps/vllm, chart vllm-stack@0.1.7, vllm@sha256-3b1c, "
+        "ghcr.io/acme/vllm:v1@sha256:3b1c"
+    )
+    assert escape(text, TextTarget.COMMIT) == text
 
 
 @pytest.mark.parametrize("text", HOSTILE)

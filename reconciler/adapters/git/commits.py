@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 from reconciler.model.ids import CommitId
 from reconciler.model.tree import Identity, LoggedCommit
+from reconciler.text.targets import read_commit_text
 
 _PERSON = re.compile(r"(?P<name>[^<]*?) ?<(?P<email>[^>]*)> ?(?P<time>-?\d+)?.*")
 _TRAILER = re.compile(r"([A-Za-z0-9-]+): *(.*)")
@@ -23,9 +24,12 @@ class StoredCommit:
 
 
 def parse(commit: CommitId, raw: bytes) -> StoredCommit:
-    """Parse a commit object. Invalid UTF-8 is replaced: no decision depends on it."""
-    text = raw.decode(errors="replace")
-    head, _, message = text.partition("\n\n")
+    """Parse a commit object. Invalid UTF-8 is replaced: no decision depends on it.
+
+    Messages are as they were before `fastimport` wrote them as text for hosts.
+    """
+    head, _, written = raw.decode(errors="replace").partition("\n\n")
+    message = read_commit_text(written)
     headers = [line.partition(" ") for line in head.split("\n")]
     fields = {key: value for key, _, value in headers}
     author, _ = _person(fields.get("author", ""))

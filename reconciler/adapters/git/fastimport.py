@@ -9,6 +9,7 @@ from datetime import datetime
 from reconciler.model.ids import CommitId
 from reconciler.model.tree import ROOT, Commit, Identity, Projection
 from reconciler.text.redaction import redacted
+from reconciler.text.targets import TextTarget, escape
 
 _BRANCH = "refs/overspill/writing"
 _TRAILER = re.compile(r"[A-Za-z0-9-]+: .*")
@@ -34,7 +35,7 @@ def stream(
     seconds = 0 if after is None else int(after.timestamp())
     for number, commit in enumerate(commits, start=1):
         seconds = max(seconds, int(commit.at.timestamp()))
-        parts.append(_head(number, with_trailers(commit.message, trailers), commit.author, committer, seconds))
+        parts.append(_head(number, _message(commit.message, trailers), commit.author, committer, seconds))
         if number == 1 and base is not None:
             parts.append(f"from {base}\n".encode())
         parts += [f"D {_quote(path)}\n".encode() for path in commit.removes]
@@ -61,7 +62,7 @@ def projected_stream(projections: Sequence[Projection], committer: Identity, *, 
         for position, snapshot in enumerate(projection.snapshots):
             number += 1
             seconds = max(seconds, int(snapshot.at.timestamp()))
-            message = with_trailers(snapshot.message, trailers)
+            message = _message(snapshot.message, trailers)
             parts.append(_head(number, message, snapshot.author, committer, seconds))
             if position == 0 and base is not None:
                 parts.append(f"from {base.commit}\n".encode())
@@ -72,6 +73,14 @@ def projected_stream(projections: Sequence[Projection], committer: Identity, *, 
         parts.append(f"get-mark :{number}\n".encode())
     parts.append(_END)
     return b"".join(parts)
+
+
+def _message(message: str, trailers: Sequence[str]) -> str:
+    """Write a message as hosts of git show it as text; the trailers of an organisation are its own words.
+
+    Messages come without credentials; they are redacted once more here, right before git reads them.
+    """
+    return redacted(with_trailers(escape(redacted(message), TextTarget.COMMIT), trailers))
 
 
 def with_trailers(message: str, trailers: Sequence[str]) -> str:
@@ -104,16 +113,13 @@ def grafted_stream(base: CommitId | None, commits: Sequence[tuple[str, bytes]]) 
 
 
 def _head(number: int, message: str, author: Identity, committer: Identity, seconds: int) -> bytes:
-    """Write the head of a commit: author, committer, time and message.
-
-    Messages come without credentials; they are redacted once more here, right before git reads them.
-    """
+    """Write the head of a commit: author, committer, time and message."""
     people = (
         f"commit {_BRANCH}\nmark :{number}\n"
         f"author {_person(author)} {seconds} +0000\n"
         f"committer {_person(committer)} {seconds} +0000\n"
     )
-    text = redacted(message).replace("\0", "").rstrip("\n") + "\n"
+    text = message.replace("\0", "").rstrip("\n") + "\n"
     return people.encode() + _data(text.encode(errors="replace"))
 
 

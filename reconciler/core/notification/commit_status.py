@@ -36,7 +36,7 @@ class StatusRequest:
 def status_request(software: HostSoftware, project: str, notice: Notice, commit: CommitId) -> StatusRequest:
     """Write the request that sets the status of a commit."""
     failed = notice.importance is Importance.ERROR
-    text = escape(notice.event.line, TextTarget.LINE)
+    text = escape(notice.event.line, TextTarget.COMMIT_STATUS)
     text = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
     context = f"overspill/{notice.event.workload or 'test'}"
     match software:
