@@ -128,7 +128,7 @@ CLUSTER_EVENT_VALUES = InputBound(
 CLUSTER_DEPTH = InputBound(
     input=BoundedInput.CLUSTERS,
     of="the nesting of an answer or event",
-    most=2_000,
+    most=500,
     unit=Unit.LEVELS,
     beyond="leaves its cluster unseen, and told; an object that is too deep for its reader is left out alone",
 )

@@ -17,7 +17,9 @@ from reconciler.model.workload import Json
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _WRITTEN_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _MARSHAL_DEPTH = 2000
-"""The levels beyond which marshal refuses a value (MAX_MARSHAL_STACK_DEPTH), in a tenth of the time of a walk."""
+"""The levels beyond which marshal refuses a value (MAX_MARSHAL_STACK_DEPTH), in a tenth of the time of a walk.
+
+A value is put into as many lists as its own bound lies below that."""
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
@@ -80,13 +82,19 @@ def count_values(data: bytes) -> int:
 
 
 def _deeper_than(value: Json, depth: int) -> bool:
-    """Return whether lists and objects are nested deeper than `depth`, level by level."""
-    if depth >= _MARSHAL_DEPTH:
-        try:
-            marshal.dumps(value)
-        except ValueError:
-            return True
-        return False
+    """Return whether lists and objects are nested deeper than `depth`."""
+    wrapped = value
+    for _ in range(_MARSHAL_DEPTH - depth):
+        wrapped = [wrapped]
+    try:
+        marshal.dumps(wrapped)
+    except ValueError:  # a scalar takes a level of marshal's as well
+        return _is_deeper(value, depth)
+    return False
+
+
+def _is_deeper(value: Json, depth: int) -> bool:
+    """Walk a value level by level."""
     level = [value] if isinstance(value, (dict, list)) else []
     for _ in range(depth):
         if not level:

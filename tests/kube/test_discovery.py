@@ -101,7 +101,7 @@ def test_json_that_is_nested_too_deeply_costs_no_other(served: Cluster, tmp_path
     with serving(odd):
         found = readings(kubeconfig(tmp_path / "config", ("odd", odd.url), ("a", served.url)))
     troubles = {name: reading.trouble for name, reading in found.items()}
-    assert troubles == {"odd": "sent what is nested over 2,000 levels", "a": ""}
+    assert troubles == {"odd": "sent what is nested over 500 levels", "a": ""}
 
 
 def test_a_login_program_that_fails_is_told_without_its_words(served: Cluster, tmp_path: Path) -> None:

@@ -111,7 +111,7 @@ def test_an_answer_that_no_api_server_gives_is_told(
 @pytest.mark.parametrize("path", ["/apis/apps", DEPLOYMENT, SETTINGS, SERVICES])
 def test_json_that_is_nested_too_deeply_is_told(primary: Cluster, tmp_path: Path, path: str) -> None:
     primary.documents[path] = NESTED
-    with pytest.raises(Transient, match="cluster worker-1 sent what is nested over 2,000 levels"):
+    with pytest.raises(Transient, match="cluster worker-1 sent what is nested over 500 levels"):
         read(kubeconfig(tmp_path / "config", (PRIMARY, primary.url)))
 
 

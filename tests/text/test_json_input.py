@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from reconciler.model.bounds import BoundedInput, InputBound, JsonBounds, Unit
+from reconciler.model.bounds import CLUSTER_DEPTH, BoundedInput, InputBound, JsonBounds, Unit
 from reconciler.text.json_input import JsonTooLarge, UnreadableJson, parse_json
 
 
@@ -61,9 +61,17 @@ def test_a_number_of_too_many_digits_costs_its_field_alone() -> None:
     assert parse_json(text, wide) == {"huge": None, "usual": 7, "large": int("9" * 300)}
 
 
-def test_depth_beyond_two_thousand_levels_is_bounded_as_well() -> None:
-    levels = bound(2000, Unit.LEVELS)
-    wide = JsonBounds(size=bound(1 << 20, Unit.BYTES), values=bound(1 << 20, Unit.VALUES), depth=levels)
-    assert parse_json(b"[" * 500 + b"]" * 500, wide)
-    with pytest.raises(UnreadableJson, match="nested over 2,000 levels"):
+@pytest.mark.parametrize("most", [1, 2, 64, CLUSTER_DEPTH.most])
+@pytest.mark.parametrize("innermost", [b"", b"1", b'{"a": 1}'])
+def test_depth_is_bounded_to_the_level(most: int, innermost: bytes) -> None:
+    wide = JsonBounds(size=bound(1 << 20, Unit.BYTES), values=bound(1000, Unit.VALUES), depth=bound(most, Unit.LEVELS))
+    inside = most - innermost.count(b"{")
+    assert parse_json(b"[" * inside + innermost + b"]" * inside, wide) is not None
+    with pytest.raises(UnreadableJson, match=f"nested over {most} levels"):
+        parse_json(b"[" * (inside + 1) + innermost + b"]" * (inside + 1), wide)
+
+
+def test_depth_that_python_cannot_read_is_refused_as_any_other() -> None:
+    wide = JsonBounds(size=bound(1 << 20, Unit.BYTES), values=bound(1 << 20, Unit.VALUES), depth=CLUSTER_DEPTH)
+    with pytest.raises(UnreadableJson, match="nested over 500 levels"):
         parse_json(b"[" * 2500 + b"]" * 2500, wide)
