@@ -16,6 +16,7 @@ from reconciler.adapters.clock import SystemClock
 from reconciler.model.events.event import Event, Push
 from reconciler.model.events.event_kind import EventKind
 from reconciler.text.redaction import redacted
+from reconciler.text.targets import TextTarget, escape
 from reconciler.text.timestamps import format_time
 from reconciler.text.wording import count
 
@@ -142,7 +143,7 @@ class _LibraryHandler(logging.Handler):
 
 
 def _redact(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Redact the texts of an event, and every value with the name of a secret."""
+    """Redact the texts of an event, and every value with the name of a secret; none orders a terminal about."""
     return {key: _redacted_value(key, value) for key, value in event.items()}
 
 
@@ -151,9 +152,9 @@ def _redacted_value(key: str, value: Any) -> Any:
     if _SECRET_KEY.search(key) and isinstance(value, str):
         return "***"
     if isinstance(value, str):
-        return redact(value)
+        return escape(redact(value), TextTarget.TERMINAL)
     if isinstance(value, Mapping):
-        return {str(name): _redacted_value(str(name), inner) for name, inner in value.items()}
+        return {escape(str(name), TextTarget.LOG): _redacted_value(str(name), inner) for name, inner in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
         return [_redacted_value("", inner) for inner in value]
     return value
@@ -166,28 +167,23 @@ class _LogLine:
         self._colour = colour
 
     def __call__(self, _logger: object, _method: str, event: MutableMapping[str, Any]) -> str:
-        """Put one event on one line, and a traceback below it."""
+        """Put one event on one line, and a traceback below it, indented: no line of it passes for an event."""
         at, level = event.pop("timestamp", ""), event.pop("level", "info")
-        name, traceback = str(event.pop("event", "")), event.pop("exception", "")
-        text = _printable(str(event.pop("line", name)))
+        name, traceback = str(event.pop("event", "")), str(event.pop("exception", ""))
+        text = escape(str(event.pop("line", name)), TextTarget.LOG)
         mark = "" if level in ("info", "debug") else f"{level}: "
         pairs = " ".join(f"{key}={_quote(value)}" for key, value in event.items() if key not in _IDS)
         painted = ((str(at), _DIM), (mark + text, _COLOURS.get(level, "")), (pairs, _DIM))
         line = " ".join(self._paint(part, tint) for part, tint in painted if part)
-        return f"{line}\n{traceback}" if traceback else line
+        return "\n  ".join([line, *escape(traceback, TextTarget.TERMINAL).split("\n")]) if traceback else line
 
     def _paint(self, text: str, colour: str) -> str:
         return f"{colour}{text}{_PLAIN}" if self._colour and colour else text
 
 
-def _printable(text: str) -> str:
-    """Escape control characters, so that an event stays on its line and sends no commands to the terminal."""
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
-
-
 def _quote(value: object) -> str:
     """Quote a value that holds spaces or quotes."""
-    text = _printable(str(value))
+    text = escape(str(value), TextTarget.LOG)
     return repr(text) if not text or " " in text or "=" in text else text
 
 

@@ -44,6 +44,7 @@ from reconciler.model.policy import Connection, Desired
 from reconciler.ports import ClusterView, EventSink, Repository
 from reconciler.settings import Settings
 from reconciler.text.redaction import without_query
+from reconciler.text.targets import TextTarget, escape
 
 if TYPE_CHECKING:
     from reconciler.core.onboarding.helm_release import HelmRelease
@@ -72,7 +73,7 @@ def connected(settings: Settings, *sinks: EventSink) -> Iterator[tuple[World, Me
 
 def _say(line: str) -> None:
     """Say on the error stream what a command waits for."""
-    sys.stderr.write(f"{line} ...\n")
+    sys.stderr.write(escape(f"{line} ...\n", TextTarget.TERMINAL))
     sys.stderr.flush()
 
 

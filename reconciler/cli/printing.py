@@ -7,6 +7,7 @@ A terminal gets a table that fits its width. A pipe gets plain aligned columns: 
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -21,6 +22,7 @@ from reconciler.errors import Problem, Severity
 from reconciler.model.units import format_duration
 from reconciler.text.jsonpath import JsonPath
 from reconciler.text.redaction import redacted
+from reconciler.text.targets import TextTarget, escape
 from reconciler.text.timestamps import format_time
 from reconciler.text.to_json import json_value
 
@@ -46,7 +48,11 @@ def table(
     headers, cells = [headers[index] for index in shown], [[row[index] for index in shown] for row in cells]
     lines = fitted(headers, cells, _width(), _coloured) if terminal else aligned(headers, cells)
     for number, line in enumerate(lines):
-        click.echo(line if number else click.style(line, bold=True))
+        write(line if number else click.style(line, bold=True))
+
+
+_UNSHOWN = re.compile(r"(\x1b\[[0-9;]*m|[\t\n]+)|[^\t\n -~\x1b]+|\x1b")
+"""A style of our own or layout; else what may be no printable character."""
 
 
 def _coloured(header: str, text: str) -> str:
@@ -99,27 +105,46 @@ def cell(value: object) -> str:
 
 def printable(text: str) -> str:
     """Show control characters instead of sending them, so that no file gives orders to a terminal; line breaks stay."""
-    return "".join(
-        char if char.isprintable() or char == "\n" else char.encode("unicode_escape").decode() for char in text
-    )
+    return escape(text, TextTarget.TERMINAL)
+
+
+def write(text: str = "", *, err: bool = False, nl: bool = True) -> None:
+    """Print a text that is laid out: the one way of commands to their streams.
+
+    Styles, tabs and line breaks are our own; whatever else would order a terminal about is shown.
+    """
+    click.echo(_UNSHOWN.sub(lambda part: part[1] or printable(part[0]), text), nl=nl, err=err)
+
+
+def write_over(text: str) -> None:
+    """Write over the line of the error stream, without an end."""
+    click.echo(f"\r\033[K{printable(text)}", nl=False, err=True)
+
+
+def document(content: str | bytes) -> None:
+    """Print a document: to a pipe as it is, byte for byte, to a terminal as text."""
+    if sys.stdout.isatty():
+        write(content if isinstance(content, str) else content.decode(errors="replace"), nl=False)
+    else:
+        click.echo(content, nl=False)
 
 
 def say(text: str) -> None:
     """Print a text, unless it is empty."""
     if text:
-        click.echo(printable(text))
+        write(printable(text))
 
 
 def sentence(text: str) -> None:
     """Print a sentence; on a terminal it is wrapped between words, never within a name, and keeps its indent."""
     shown = printable(text)
     if not sys.stdout.isatty():
-        click.echo(shown)
+        write(shown)
         return
     words = shown.lstrip(" ")
     indent = " " * (len(shown) - len(words))
     for line in wrapped(words, _width() - len(indent)):
-        click.echo(indent + line)
+        write(indent + line)
 
 
 def entry(label: str, text: str, *, colour: str, width: int) -> None:
@@ -127,14 +152,14 @@ def entry(label: str, text: str, *, colour: str, width: int) -> None:
     shown = cell(text)
     lines = wrapped(shown, max(1, _width() - width)) if sys.stdout.isatty() else [shown]
     for number, line in enumerate(lines):
-        click.echo((" " * width if number else click.style(f"{label:<{width}}", fg=colour)) + line)
+        write((" " * width if number else click.style(f"{label:<{width}}", fg=colour)) + line)
 
 
 def heading(text: str, *, first: bool = False) -> None:
     """Print the title of what follows, with a blank line before it unless it comes first."""
     if not first:
-        click.echo()
-    click.secho(printable(text), bold=True)
+        write()
+    write(click.style(printable(text), bold=True))
 
 
 def json_out(value: object) -> None:
@@ -142,14 +167,14 @@ def json_out(value: object) -> None:
     if _asked(YAML):
         from reconciler.core.schema import yaml  # noqa: PLC0415 - slow to import, and few answers need it
 
-        click.echo(yaml.emit(json_value(value)), nl=False)
+        document(yaml.emit(json_value(value)))
     elif path := _noted(JSONPATH):
-        click.echo("\t".join(map(printable, path.render(json_value(value)).split("\t"))), nl=False)
+        write("\t".join(map(printable, path.render(json_value(value)).split("\t"))), nl=False)
     elif names := _noted(NAMES):
         for name in dict.fromkeys(map(str, names.find(json_value(value)))):
             say(name)
     else:
-        click.echo(json.dumps(json_value(value), indent=2))
+        write(json.dumps(json_value(value), indent=2))
 
 
 def complain(text: str) -> None:
@@ -164,7 +189,7 @@ def warn(text: str) -> None:
 
 def note(text: str) -> None:
     """Print a remark that is no part of the answer, and so goes to the error stream."""
-    click.echo(printable(text), err=True)
+    write(printable(text), err=True)
 
 
 def problems(findings: Iterable[Problem]) -> bool:
@@ -200,7 +225,7 @@ def _tell(word: str, colour: str, text: str) -> None:
     lines = [first, *(f"  {line}" for line in rest)]
     if sys.stderr.isatty():
         lines = [part for number, line in enumerate(lines) for part in _within(line, 0 if number else len(word) + 2)]
-    click.echo(click.style(f"{word}: ", fg=colour, bold=True) + "\n".join(lines), err=True)
+    write(click.style(f"{word}: ", fg=colour, bold=True) + "\n".join(lines), err=True)
 
 
 def _within(line: str, taken: int) -> list[str]:

@@ -119,7 +119,7 @@ def _report(error: Exception) -> int:
             printing.complain(f"{error} (another push was first; try again)")
             return REFUSED
         case _:
-            traceback.print_exception(error)
+            printing.note("".join(traceback.format_exception(error)).rstrip())
             printing.complain(f"this is a bug in Overspill {reconciler.__version__}: {type(error).__name__}: {error}")
             return BUG
 

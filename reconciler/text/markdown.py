@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from reconciler.errors import one_line
+
 _SPECIAL = re.compile(r"([\\`*_{}\[\]|#~&])")
 _LINK = re.compile(r"@|:(?=//)|www(?=\.)", re.IGNORECASE)
 """The start of a mention, an e-mail address or a bare URL, which hosts turn into links without any markup."""
@@ -17,13 +19,18 @@ def escaped(text: str) -> str:
 
     A dash or number at the start of a line would still begin a list.
     """
-    marked = _SPECIAL.sub(r"\\\1", _LINK.sub(rf"\g<0>{_BREAK}", " ".join(text.split())))
+    marked = _SPECIAL.sub(r"\\\1", _LINK.sub(rf"\g<0>{_BREAK}", _one_line(text)))
     return marked.replace("<", "&lt;").replace(">", "&gt;")  # no program that looks for a tag finds one
+
+
+def _one_line(text: str) -> str:
+    """Fold spaces; what would turn the reading direction or stay unseen is shown."""
+    return one_line(" ".join(text.split()))
 
 
 def code(text: str) -> str:
     """Return a text as code for the cell of a table, in which a bar has a backslash; elsewhere the backslash shows."""
-    line = " ".join(text.split()).replace("|", "\\|")
+    line = _one_line(text).replace("|", "\\|")
     fence = "`" * (1 + max((len(run) for run in re.findall("`+", line)), default=0))
     space = " " if line.startswith("`") or line.endswith("`") else ""
     return f"{fence}{space}{line}{space}{fence}"

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 
+from reconciler.errors import one_line
 from reconciler.text.markdown import escaped
 from reconciler.text.wording import sanitize
 
@@ -58,7 +59,13 @@ class TextTarget(StrEnum):
     """Where a text is shown."""
 
     LINE = "line"
-    """Kubernetes Events, terminals and logs: one line without control characters."""
+    """Kubernetes Events: one line without control characters."""
+    TERMINAL = "terminal"
+    """Lines of a terminal: what would order it about, turn the reading direction or stay unseen is shown."""
+    LOG = "log"
+    """A line of a log, or a value in it."""
+    METRIC_LABEL = "metric label"
+    """The value of a label, before the exposition format quotes it."""
     COMMIT = "commit"
     """A whole message of a commit, whose lines, trailers and own words stay; `read_commit_text` takes it back."""
     COMMIT_STATUS = "commit status"
@@ -99,6 +106,9 @@ def _markdown(text: str) -> str:
 
 _ESCAPES: Mapping[TextTarget, Callable[[str], str]] = {
     TextTarget.LINE: sanitize,
+    TextTarget.TERMINAL: lambda text: "\n".join(map(one_line, text.split("\n"))),
+    TextTarget.LOG: one_line,
+    TextTarget.METRIC_LABEL: one_line,
     TextTarget.COMMIT: _commit,
     TextTarget.COMMIT_STATUS: lambda text: _commit(sanitize(text)),
     TextTarget.CHAT: _unmarked,

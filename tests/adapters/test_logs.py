@@ -43,6 +43,28 @@ def test_json_is_one_object_a_line_with_the_full_time() -> None:
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d.*Z", entry["timestamp"])
 
 
+ORDERS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+FORGED = "\n09:00:00 error: forged"
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_foreign_texts_order_no_terminal_about_and_forge_no_line(form: logs.LogFormat) -> None:
+    words = f"a\x1b[2J\x9b1m\u202eb\u200bc\rd\u2028e{FORGED}"
+    ring = logs.LogRing()
+    stream = io.StringIO()
+    logs.configure(form, stream, ring=ring)
+    structlog.get_logger().error("failed", line=words, why=words, deep={words: [words]}, exc_info=ValueError(words))
+    logging.getLogger("library").warning("%s", words)
+    shown = stream.getvalue()
+    assert ORDERS.findall(shown) == []
+    assert not re.search(r"(?m)^09:00:00", shown)
+    if form == "json":
+        entries = [json.loads(line) for line in shown.splitlines()]
+        assert ORDERS.findall("".join(map(str, entries))) == []
+    assert len(ring.lines) == 2
+    assert ORDERS.findall("".join(ring.lines)) == []
+
+
 def test_change_is_told_by_its_line() -> None:
     stream = io.StringIO()
     logs.configure("text", stream)

@@ -15,6 +15,7 @@ from reconciler.core.explain.catalogue import Catalogue
 from reconciler.core.observe.rollouts import ClusterRollouts, RolloutFailure, Rollouts
 from reconciler.daemon.metrics.cluster_samples import cluster_samples
 from reconciler.daemon.metrics.fleet_metrics import FleetMetrics
+from reconciler.daemon.metrics.gauge import Gauge
 from reconciler.daemon.reconcile import PassDecision
 from reconciler.daemon.snapshot import Snapshot
 from reconciler.daemon.status import status
@@ -177,3 +178,12 @@ def test_metrics_of_later_snapshots_are_those_of_a_new_process() -> None:
     for situation in situations:
         for within in (None, {LLM}, {WorkspaceName("vision")}):
             assert kept.text(snapshot(situation), within) == FleetMetrics().text(snapshot(situation), within)
+
+
+def test_label_of_any_text_is_one_line_of_text() -> None:
+    text = 'a"b\\c\x1b[2J\u202ed\u200b\ne\u2028 1\nforged{} 2'
+    sample = Gauge(name="x", help="X.", labels=("cluster",)).line([text], 1)
+    assert sample.count("\n") == 1
+    assert sample.strip().isprintable()
+    (family,) = families(f"# TYPE overspill_x gauge\n{sample}")
+    assert [(each.labels["cluster"].count("forged"), each.value) for each in family.samples] == [(1, 1.0)]

@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, TypeAlias
 
-import click
-
 from reconciler.app.commands import connected
 from reconciler.cli import options, printing
 from reconciler.cli.actions.visibility import warn_of_old_observations, warn_without_observations
@@ -98,7 +96,7 @@ def print_explanation(explanation: ExplanationDocument) -> None:
     """Print an explanation: one sentence, then the details and a table of clusters."""
     if explanation.get("summary"):
         printing.sentence(explanation["summary"])
-        click.echo()
+        printing.write()
     _head(explanation)
     for placement in explanation["placements"]:
         place = place_name(placement["cluster"], placement["subset"])

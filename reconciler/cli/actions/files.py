@@ -72,7 +72,7 @@ def check(path: Path, observations: Path | None, form: CheckForm) -> None:
         case "table":
             _print_check(result, top)
         case _:
-            click.echo(_report(form, result), nl=False)
+            printing.document(_report(form, result))
     printing.bugs(result.problems)
     if _errors(result.problems):
         raise click.exceptions.Exit(1)
@@ -260,7 +260,7 @@ def schema(kind: str | None, out: Path | None, *, every: bool) -> None:
     for name in KINDS if kind is None else (kind,):
         text = json.dumps(json_schema(name), indent=2)
         if out is None:
-            click.echo(text)
+            printing.write(text)
             return
         try:
             out.mkdir(parents=True, exist_ok=True)
@@ -373,7 +373,7 @@ def _print_problems(problems: Sequence[Problem], errors: int) -> None:
         for problem in problems[errors:]:
             printing.say(str(problem))
     if problems:
-        click.echo()
+        printing.write()
 
 
 def _counts(desired: Desired, files: Mapping[str, ParsedFile], declared: int) -> dict[str, tuple[int, str, str]]:

@@ -111,7 +111,7 @@ def _drawn() -> Iterator[Callable[[str, str], None]]:
 
             yield show
     finally:
-        click.echo(last[0], nl=False)
+        printing.write(last[0], nl=False)
 
 
 def _is_dumb() -> bool:
@@ -141,15 +141,15 @@ def _printed() -> Iterator[Callable[[str, str], None]]:
 
     def show(out: str, err: str) -> None:
         if not answers:
-            click.echo(out, nl=False)
+            printing.write(out, nl=False)
         else:
             now = format_time(SystemClock().now())
             for line in changed_lines(answers.pop(), out) if out else ():
-                click.echo(f"{now}  {line}")
+                printing.write(f"{now}  {line}")
         if out or not answers:
             answers[:] = [out]
         if _still(err) != _still(errors[0]):
-            click.echo(err, nl=False, err=True)
+            printing.write(err, nl=False, err=True)
         errors[0] = err
         sys.stdout.flush()
 

@@ -62,7 +62,7 @@ def watch(settings: Settings) -> None:
             picture = fleet_picture(settings, world, decision)
         size = shutil.get_terminal_size()
         for line in draw(picture, size.columns, size.lines - 1, ascii_only=_ascii_only()):
-            click.echo(line)
+            printing.write(line)
         printing.problems(decision.problems)
 
     follow(look)

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from reconciler.text.targets import TextTarget, escape
+
 Labels: TypeAlias = tuple[str, ...]
 
 _ESCAPES = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
@@ -28,6 +30,7 @@ class Gauge:
     def line(self, values: Iterable[str], value: float) -> str:
         """Return one sample, by the values of the labels in their order."""
         pairs = zip(self.labels, values, strict=True)
-        labels = ",".join([f'{label}="{text.translate(_ESCAPES)}"' for label, text in pairs])
+        texts = [(label, escape(text, TextTarget.METRIC_LABEL).translate(_ESCAPES)) for label, text in pairs]
+        labels = ",".join([f'{label}="{text}"' for label, text in texts])
         number = repr(float(value))
         return f"overspill_{self.name}{{{labels}}} {number}\n" if labels else f"overspill_{self.name} {number}\n"

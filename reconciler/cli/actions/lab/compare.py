@@ -52,7 +52,7 @@ def compare(settings: Settings, base: str, head: str, recording: Path, form: Com
     if form == "json":
         printing.json_out(comparison.to_json())
     else:
-        click.echo(comparison.markdown(), nl=False)
+        printing.document(comparison.markdown())
     if printing.problems(problems):
         raise click.exceptions.Exit(1)
 

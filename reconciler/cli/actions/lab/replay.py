@@ -86,7 +86,7 @@ def _print(parted: list[Replayed], passes: int, first: datetime | None, last: da
     ]
     if rows:
         printing.table(("PASS", "SOURCE", "WHERE IT PARTS", "FIELD", "RECORDED", "NOW"), rows)
-        click.echo()
+        printing.write()
     if first is None or last is None:
         printing.sentence("No pass was decided again.")
         return

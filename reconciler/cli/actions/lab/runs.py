@@ -12,8 +12,6 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 from reconciler.cli import options, printing
 from reconciler.cli.package_files import layout, ready_made_policies
 from reconciler.errors import InvalidInput
@@ -72,7 +70,7 @@ def run(
     if form == "json":
         printing.json_out([report.to_json(comparison) for comparison in comparisons])
     elif form == "markdown":
-        click.echo(report.markdown(comparisons))
+        printing.document(f"{report.markdown(comparisons)}\n")
     else:
         rows = [row for comparison in comparisons for row in report.rows(comparison)]
         printing.table(report.HEADERS, rows, empty="No scenario.")
@@ -149,4 +147,4 @@ def _show_progress(what: str, part: float) -> None:
     """Show what runs on a terminal's error stream, in one line that is written over."""
     if sys.stderr.isatty():
         line = f"{what}: {part:4.0%}" if what else ""
-        click.echo(f"\r\033[K{line}", nl=False, err=True)
+        printing.write_over(line)

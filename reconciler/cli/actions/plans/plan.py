@@ -103,16 +103,16 @@ def _print(document: PlanDocument, patch_text: bytes | None, form: PlanForm) -> 
     if form == "json":
         printing.json_out(document)
     elif form == "markdown":
-        click.echo(markdown_plan(document), nl=False)
+        printing.document(markdown_plan(document))
     else:
         for question in document["supposed"]:
             printing.sentence(question)
         if document["supposed"]:
-            click.echo()
+            printing.write()
         if patch_text is None:
             _tables(document, "Nothing to change.")
         else:
-            click.echo(patch_text, nl=False)
+            printing.document(patch_text)
 
 
 def _exit(document: PlanDocument, *, refused: bool, detailed_exitcode: bool) -> None:
@@ -181,7 +181,7 @@ def _tables(document: PlanDocument, empty: str) -> None:
     counts = [count(len(commits), "commit"), f"{len(suppressed)} held back"]
     if document["wakeAt"] is not None:
         counts.append(f"the next look is due at {document['wakeAt']}")
-    click.echo()
+    printing.write()
     printing.sentence(f"At {document['at']}: {', '.join(counts)}.")
     if any(_names_placement(commit["change"]) for commit in commits):
         printing.sentence(

@@ -42,11 +42,11 @@ def bootstrap(settings: Settings, engine: str, cluster: str | None, since: str |
     text, desired, earlier = _texts(settings, engine, cluster, since)
     printed = text(desired)
     if earlier is not None:
-        click.echo(f"# From commit {desired.commit[:_SHORT]} of {settings.source_branch}.")
+        printing.write(f"# From commit {desired.commit[:_SHORT]} of {settings.source_branch}.")
         before = earlier if isinstance(earlier, str) else _text_or_nothing(text, earlier)
         what = f"commit {earlier.commit[:_SHORT]}" if isinstance(earlier, Desired) else _file_name(since)
-        click.echo(widening(_grants(before, what), _grants(printed, "bootstrap"), what) + "#")
-    click.echo(printed, nl=False)
+        printing.write(widening(_grants(before, what), _grants(printed, "bootstrap"), what) + "#")
+    printing.document(printed)
 
 
 def apply(

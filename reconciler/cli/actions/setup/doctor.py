@@ -77,10 +77,10 @@ def _lines(groups: Sequence[CheckGroup]) -> None:
             text = f"{result.subject}: {result.seen}"
             printing.entry(result.readiness, text, colour=_COLOURS[result.readiness], width=_INDENT)
             if result.remedy:  # whole, to be copied
-                click.echo(" " * _INDENT + printing.cell(result.remedy))
+                printing.write(" " * _INDENT + printing.cell(result.remedy))
     readiness = [result.readiness for result in _all(groups)]
     counts = (f"{readiness.count(kind)} {kind}" for kind in Readiness)
-    click.echo()
+    printing.write()
     printing.sentence(f"{', '.join(counts)}.")
 
 

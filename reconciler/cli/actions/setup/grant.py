@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-import click
-
 from reconciler.adapters.clock import SystemClock
 from reconciler.adapters.kube.apply import AccountToken, apply_objects, request_token, stored_token
 from reconciler.adapters.kube.kubeconfig import BrokenKubeconfig, Kubeconfig, read_kubeconfig
@@ -204,7 +202,7 @@ def _show(places: Sequence[_Place], login: LoginOut | None) -> None:
             printing.sentence(f"Token {lasts}, as context {place.login} of {login.path}.")
         elif login is not None:
             printing.sentence("No token: the daemon logs in there without a kubeconfig.")
-    click.echo()
+    printing.write()
 
 
 def _question(

@@ -164,7 +164,7 @@ def _show(clusters: Sequence[DiscoveredCluster]) -> None:
     printing.table(("CLUSTER", "CONTEXT", "KUBERNETES", "NODES", "GPUS", "REGION", "GITOPS"), rows)
     for note in cluster_notes(clusters):
         printing.warn(note)
-    click.echo()
+    printing.write()
 
 
 def _primary(clusters: Sequence[DiscoveredCluster], named: str | None) -> DiscoveredCluster:

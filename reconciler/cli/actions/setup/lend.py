@@ -306,10 +306,10 @@ def _show_burst(settings: Settings, source: Mapping[str, bytes], lent: LentFiles
         changes=tuple(change for _, change in own),
         suppressed=tuple(suppressed for suppressed in rendered.suppressed if suppressed.workload == lent.workload),
     )
-    click.echo()
+    printing.write()
     for question in questions:
         printing.sentence(question)
-    click.echo()
+    printing.write()
     print_plan(decision, shown, "table", empty="Nothing would be placed.")
     problems = (*decision.problems, *rendered.problems)
     printing.problems(problem for problem in problems if problem.path not in source)

@@ -43,7 +43,7 @@ def token(
     roles = {_scope(workspace): _ROLES[role] for workspace in workspaces}
     if out is not None:
         _write(out, secret)
-    click.echo(token_entry(Token(name=name, email=email, digest=digest(secret), expires=until, roles=roles)), nl=False)
+    printing.document(token_entry(Token(name=name, email=email, digest=digest(secret), expires=until, roles=roles)))
     lifetime = f"It expires at {format_time(until)}." if until else "It does not expire."
     if out is None:
         printing.note(f"The token, which is shown this once:\n\n  {secret}\n\n{lifetime}")
