@@ -22,7 +22,7 @@ MISSING = {
     signal: ["SIGHUP", "SIGKILL", "alarm", "setitimer", "pthread_sigmask"],
 }
 OTHERS = (
-    "aiohttp apscheduler.schedulers.background cronsim fastapi git httpx2 jinja2.sandbox jwt kubernetes.aio"
+    "aiohttp apscheduler.schedulers.background cronsim fastapi git httpcore2 httpx2 jinja2.sandbox jwt kubernetes.aio"
     " multiprocessing pydantic rich.console rich.progress rich.table structlog uvicorn yaml"
 )
 
