@@ -103,11 +103,18 @@ async def _end(starting: asyncio.Task[asyncio.subprocess.Process]) -> None:
     operating_system.kill(process.pid)
     while process.returncode is None:
         try:
-            await process.wait()
+            await _drain(process)
         except asyncio.CancelledError as error:
             cancelled = error
     if cancelled is not None:
         raise cancelled
+
+
+async def _drain(process: asyncio.subprocess.Process) -> None:
+    """Wait for the end of a program; asyncio tells of it only once its output has been read to the end."""
+    while process.stdout is not None and await process.stdout.read(_CHUNK):
+        pass
+    await process.wait()
 
 
 async def load(config: Any, context: str, configuration: Any) -> None:
