@@ -10,8 +10,8 @@ DOCS := .venv-docs
 
 help:
 	@echo "make demo    a GPU shortage, from burst to return, on this machine (demo-out/)"
-	@echo "make test    all tests"
-	@echo "make properties tries fifteen times as many examples of each property as make test"
+	@echo "make test    all tests, with a part of the cases of the longest tables"
+	@echo "make properties tries fifteen times as many examples of each property as make test, and all cases of its long tables"
 	@echo "make check   ruff, mypy --strict, import-linter"
 	@echo "make e2e     tests against real control planes, which it builds once where Go is"
 	@echo "make e2e-platform tests against the controllers of a GPU platform, which it builds once where Go is"
@@ -57,7 +57,7 @@ test: $(BYTECODE)
 	env -u PYTHONDONTWRITEBYTECODE $(RUN)/pytest -n $$($(RUN)/python -c 'import os; print(4 + (os.cpu_count() or 1))') --dist worksteal -q
 
 properties: $(STAMP)
-	$(RUN)/pytest -m hypothesis --hypothesis-profile=thorough -n $$($(RUN)/python -c 'import os; print(os.cpu_count() or 1)') --dist worksteal -q
+	$(RUN)/pytest -m 'hypothesis or exhaustive' --hypothesis-profile=thorough -n $$($(RUN)/python -c 'import os; print(os.cpu_count() or 1)') --dist worksteal -q
 
 check: $(STAMP)
 	$(RUN)/ruff check .

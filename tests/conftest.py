@@ -6,6 +6,7 @@ import contextlib
 import gc
 import importlib
 import os
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -60,9 +61,28 @@ def pytest_collection(session: pytest.Session) -> Iterator[object]:
         gc.enable()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the longest waits: at the end the other workers would have nothing to do meanwhile."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Begin with the longest waits, since at the end the other workers would have nothing to do meanwhile.
+
+    Of a test that is marked as exhaustive, a run of all tests keeps the first of each so many cases, or none; one that
+    names tests, or asks for them by a marker, keeps all.
+    """
     items.sort(key=lambda item: item.path.name not in LONGEST)
+    if config.args_source is not pytest.Config.ArgsSource.TESTPATHS or config.getoption("markexpr"):
+        return
+    cases = Counter[str]()
+    left: list[pytest.Item] = []
+    for item in items:
+        mark = item.get_closest_marker("exhaustive")
+        if mark is not None:
+            test, one_in = item.nodeid.partition("[")[0], mark.kwargs["one_in"]
+            if one_in is None or cases[test] % one_in:
+                left.append(item)
+            cases[test] += 1
+    if left:
+        config.hook.pytest_deselected(items=left)
+        gone = set(map(id, left))
+        items[:] = [item for item in items if id(item) not in gone]
 
 
 def _import_modules(config: pytest.Config) -> None:

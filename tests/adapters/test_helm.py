@@ -226,6 +226,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize(("output", "message"), HOSTILE.values(), ids=HOSTILE)
+@pytest.mark.exhaustive(one_in=4)
 def test_hostile_output_is_refused_before_it_costs_much(printing, output, message):
     adapter = printing(output.encode())
     peak, started = peak_memory(), time.process_time()

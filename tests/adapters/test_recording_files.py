@@ -160,6 +160,7 @@ def test_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
     assert f"is over {RECORDING_FILE}" in problems_in(tmp_path)[0]
 
 
+@pytest.mark.exhaustive(one_in=None)
 def test_passes_beyond_the_most_of_a_file_are_left_out(tmp_path: Path) -> None:
     empty = gzip.compress(b'{"patch":[]}', 1)
     data = _packed(_first_line()) + empty * RECORDING_PASSES.most

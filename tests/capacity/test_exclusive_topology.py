@@ -200,6 +200,7 @@ def test_numbers_that_nobody_could_list_are_told_and_cost_nothing(made: Json) ->
     assert not fits(racks(EIGHT), made)
 
 
+@pytest.mark.exhaustive(one_in=None)
 def test_as_many_groups_as_a_large_cluster_has_nodes_find_a_domain_each() -> None:
     number = 1200  # more than Python lets calls nest
     seen = racks(*[(8,)] * number)

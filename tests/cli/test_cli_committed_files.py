@@ -202,6 +202,7 @@ def test_a_shallow_clone_says_that_it_lacks_commits(terminal: Terminal, checkout
     assert (result.exit_code, "clone is shallow" in result.output) == (1, False)
 
 
+@pytest.mark.exhaustive(one_in=None)
 def test_history_is_read_up_to_its_bound(terminal: Terminal, checkout: Path) -> None:
     put(checkout, "LFS pointer")
     commit(checkout)

@@ -49,6 +49,7 @@ STANDING = [(path, make) for path in ("clusters", "clusters/worker-2") for make 
 
 
 @pytest.mark.parametrize("standing", STANDING)
+@pytest.mark.exhaustive(one_in=3)
 def test_what_stands_where_a_directory_belongs_stays_and_is_named(
     remote: Remote, overspill: Terminal, see: See, tmp_path: Path, standing: tuple[str, Make]
 ) -> None:

@@ -43,6 +43,7 @@ Lose = Callable[[Remote], None]
 
 
 @LOSSES
+@pytest.mark.exhaustive(one_in=4)
 def test_every_command_that_writes_stops_and_says_so_and_readers_read_on(
     overspill: Terminal, fleet: Remote, placed: list[str], see: See, lose: Lose
 ) -> None:
@@ -69,6 +70,7 @@ def test_every_command_that_writes_stops_and_says_so_and_readers_read_on(
 
 
 @LOSSES
+@pytest.mark.exhaustive(one_in=2)
 def test_restore_brings_everything_back_byte_for_byte(
     overspill: Terminal, fleet: Remote, placed: list[str], see: See, lose: Lose
 ) -> None:
@@ -89,6 +91,7 @@ def test_restore_brings_everything_back_byte_for_byte(
 
 
 @LOSSES
+@pytest.mark.exhaustive(one_in=2)
 def test_accepted_loss_says_what_goes_and_is_a_commit_in_a_persons_name(
     overspill: Terminal, fleet: Remote, placed: list[str], see: See, lose: Lose
 ) -> None:

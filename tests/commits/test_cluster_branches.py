@@ -180,6 +180,7 @@ LOST = pytest.mark.parametrize("change", ["set back", "elsewhere", "delete"])
 
 @LOST
 @pytest.mark.parametrize("accept", [False, True])
+@pytest.mark.exhaustive(one_in=6)
 def test_a_branch_that_lacks_what_was_pushed_stops_all_writes_until_a_person_has_settled_it(
     remote: Remote, passes: Passes, repository: GitRepository, change: str, accept: bool
 ) -> None:

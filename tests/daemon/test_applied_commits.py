@@ -73,6 +73,7 @@ ARGOCD = ReportedSource(branch="placements", repo_url=OURS.removesuffix(".git") 
 
 @pytest.mark.parametrize("source", [FLUX, ARGOCD], ids=["flux", "argocd"])
 @pytest.mark.parametrize("how", ["rewound", "gone", "replaced", "rewound, and collected"])
+@pytest.mark.exhaustive(one_in=4)
 def test_daemon_on_an_empty_disk_writes_nothing_where_an_engine_has_applied_what_the_branch_lacks(
     remote: Remote, tips: list[CommitId], tmp_path: Path, how: str, source: ReportedSource
 ) -> None:
@@ -108,6 +109,7 @@ def test_daemon_on_an_empty_disk_writes_nothing_where_an_engine_has_applied_what
         pytest.param(("last", ARGOCD), id="the tip"),
     ],
 )
+@pytest.mark.exhaustive(one_in=3)
 def test_report_that_says_nothing_against_the_branch_stops_nothing(
     remote: Remote, tips: list[CommitId], tmp_path: Path, report: tuple[str, ReportedSource | None]
 ) -> None:

@@ -565,6 +565,7 @@ def test_refusal_of_a_branch_that_another_daemon_made_since_the_list_is_found(re
 
 # Death after a call is death before the next one.
 @pytest.mark.parametrize("step", range(1, 13))
+@pytest.mark.exhaustive(one_in=4)
 def test_kill_between_any_two_steps_places_once_and_never_without_a_yes(
     remote: Remote, tmp_path: Path, step: int
 ) -> None:
@@ -595,6 +596,7 @@ def test_kill_between_any_two_steps_places_once_and_never_without_a_yes(
 
 
 @pytest.mark.parametrize("step", range(1, 14))
+@pytest.mark.exhaustive(one_in=4)
 def test_kill_of_a_pass_that_places_places_once(remote: Remote, tmp_path: Path, step: int) -> None:
     with fleet(remote, tmp_path) as here:
         here.host.merge(here.propose())

@@ -343,6 +343,7 @@ def play_untouched(scene: Callable[[Path], Played]) -> Played:
 
 
 @pytest.mark.parametrize("seam", [seam for seam in Seam if seam not in ALONE], ids=lambda seam: seam.name.lower())
+@pytest.mark.exhaustive(one_in=4)
 def test_an_exception_at_one_item_leaves_the_others_as_they_are(
     seam: Seam, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

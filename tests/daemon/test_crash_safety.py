@@ -62,6 +62,7 @@ def undisturbed(*, branches: bool) -> MemoryRepository:
     [(step, SOURCE_FILES) for step in STEPS] + [(step, SOURCE_FILES | BRANCHES) for step in STEPS[8::2]],
     ids=[*map(str, STEPS), *(f"{step}, one a cluster" for step in STEPS[8::2])],
 )
+@pytest.mark.exhaustive(one_in=4)
 def test_a_pass_killed_at_any_port_call_is_completed_by_the_next_start(
     step: int, after: bool, files: dict[str, str]
 ) -> None:
@@ -105,6 +106,7 @@ def renewal_story(passes: Passes, run: Callable[[], None]) -> None:
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("step", STEPS)
+@pytest.mark.exhaustive(one_in=4)
 def test_a_renewal_killed_at_any_port_call_lets_no_needed_burst_lapse_and_no_other_live(step: int, after: bool) -> None:
     whole = Passes(MemoryRepository(SOURCE_FILES | RENEWING))
     renewal_story(whole, whole.run)

@@ -13,6 +13,7 @@ from tests.fakes.killed_daemon import kill_at_random
 
 
 @pytest.mark.parametrize(("more", "kills"), [({}, 40), (BRANCHES, 32)], ids=["one branch", "one a cluster"])
+@pytest.mark.exhaustive(one_in=2)
 def test_killed_at_random_the_branch_is_whole_and_nothing_happens_twice(
     remote: Remote, tmp_path: Path, more: Mapping[str, str], kills: int
 ) -> None:

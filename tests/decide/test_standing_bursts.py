@@ -74,6 +74,7 @@ def next_pass(draw: st.DrawFn, before: PassInput) -> PassInput:
 
 @given(situations(), st.data())
 @examples(3)
+@pytest.mark.exhaustive(one_in=None)
 def test_a_pass_that_knows_the_bursts_of_passes_before_decides_as_one_that_does_not(
     situation: PassInput, data: st.DataObject
 ) -> None:

@@ -31,6 +31,7 @@ def test_every_command_has_its_table_with_each_scenario_and_policy() -> None:
 
 
 @pytest.mark.parametrize("command", TABLES)
+@pytest.mark.exhaustive(one_in=9)
 def test_figures_are_those_of_the_lab(command: str) -> None:
     # The first scenario of each table is a quick one; `python -m tests.docs.policy_tables` writes all of them.
     first = scenarios(command)[:1]

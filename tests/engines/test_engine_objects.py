@@ -316,6 +316,7 @@ def test_chart_without_a_stage_is_no_report() -> None:
     assert made.reports.all() == {}
 
 
+@pytest.mark.exhaustive(one_in=None)
 def test_a_thousand_applications_with_large_statuses_take_two_megabytes() -> None:
     made = ApplicationReports("overspill")
     tracemalloc.start()

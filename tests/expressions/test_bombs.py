@@ -116,6 +116,7 @@ BOMBS = {
 
 
 @pytest.mark.parametrize(("text", "message"), BOMBS.values(), ids=BOMBS)
+@pytest.mark.exhaustive(one_in=4)
 def test_a_bomb_dies_at_once_and_says_why(text, message):
     peak, started = peak_memory(), time.process_time()
     with pytest.raises(InvalidInput) as caught:

@@ -70,6 +70,7 @@ def real(remote, tmp_path):
 
 
 @pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.exhaustive(one_in=3)
 def test_what_stood_in_a_path_stays_in_force_and_is_told(real, tmp_path, shape):
     remote, repository, reader = real
     mode, data, content = SHAPES[shape]

@@ -91,6 +91,7 @@ time.sleep(60)
 """
 
 
+@pytest.mark.exhaustive(one_in=None)
 def test_mirrors_of_killed_processes_are_taken_over_and_cleared_away(filled, tmp_path):
     cache = tmp_path / "cache"
     cache.mkdir()
@@ -169,6 +170,7 @@ def _remove_head(mirror: Path) -> None:
     [_truncate_packs, _remove_packs, _empty_refs, _nonsense_config, _forget_the_shallow_end, _remove_head],
 )
 @pytest.mark.parametrize("running", [True, False])
+@pytest.mark.exhaustive(one_in=4)
 def test_broken_mirror_is_made_anew(filled, tmp_path, damage, running):
     repository = GitRepository(filled.url, cache=tmp_path / "cache")
     repository.fetch()

@@ -366,6 +366,7 @@ def test_writers_at_once_lose_nothing(remote, tmp_path):
     assert remote.git("rev-list", "--merges", "placements") == ""
 
 
+@pytest.mark.exhaustive(one_in=None)
 def test_cost_of_a_write_does_not_follow_the_size_of_the_branch(remote, repository, tmp_path):
     remote.commit("placements", {f"clusters/c{n // 100}/p{n % 100}/placement.yaml": f"{n}\n" for n in range(5_000)})
     repository.fetch()

@@ -95,6 +95,7 @@ def test_branch_that_lacks_what_was_pushed_stays_as_known_and_stops_pushes(
 
 @KINDS
 @pytest.mark.parametrize("opened", ["again", "beside", "after damage"])
+@pytest.mark.exhaustive(one_in=4)
 def test_another_process_with_the_same_cache_knows_it_too(
     remote: Remote, known: list[CommitId], kind: BranchLossKind, opened: str, tmp_path: Path
 ) -> None:
@@ -117,6 +118,7 @@ def test_another_process_with_the_same_cache_knows_it_too(
 
 @KINDS
 @pytest.mark.parametrize("cache", ["shared", "shared/proposals"])
+@pytest.mark.exhaustive(one_in=3)
 def test_mirror_that_stays_open_beside_that_of_the_passes_knows_what_those_have_pushed(
     remote: Remote, known: list[CommitId], kind: BranchLossKind, cache: str, tmp_path: Path
 ) -> None:
@@ -194,6 +196,7 @@ def test_restore_forces_nothing_over_commits_of_others(
 
 
 @KINDS
+@pytest.mark.exhaustive(one_in=4)
 def test_accepted_loss_holds_for_other_daemons_and_the_next_one_does_not(
     remote: Remote, repository: GitRepository, known: list[CommitId], kind: BranchLossKind, tmp_path: Path
 ) -> None:

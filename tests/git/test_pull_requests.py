@@ -73,6 +73,7 @@ JUNK: list[object] = [
 
 @every_host
 @pytest.mark.parametrize("junk", JUNK, ids=[repr(junk)[:20] for junk in JUNK])
+@pytest.mark.exhaustive(one_in=5)
 def test_list_of_junk_has_no_pull_request_or_is_told(remote: Remote, software: HostSoftware, junk: object) -> None:
     with hosting(software, remote) as host:
         path = "/merge_requests" if software is HostSoftware.GITLAB else "/pulls"

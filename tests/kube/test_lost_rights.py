@@ -92,6 +92,7 @@ SITUATIONS = {
 
 
 @pytest.mark.parametrize("situation", SITUATIONS.values(), ids=SITUATIONS.keys())
+@pytest.mark.exhaustive(one_in=3)
 def test_what_can_no_longer_be_read_stays_as_it_was_seen_and_is_told(clusters: Fleet, situation: Situation) -> None:
     situation.prepare(clusters)
     server = clusters.one if situation.cluster == ONE_NAME else clusters.two

@@ -137,6 +137,7 @@ def until_heard(clusters: Fleet, view: KubeObservations) -> None:
 
 
 @pytest.mark.parametrize("status", [403, 500])
+@pytest.mark.exhaustive(one_in=2)
 def test_signal_that_can_no_longer_be_read_is_unheard_and_not_content(clusters: Fleet, status: int) -> None:
     clusters.one.put("deployments", workload("vllm", 6))
     clusters.one.put("horizontalpodautoscalers", autoscaler())

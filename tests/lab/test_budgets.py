@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
+import pytest
+
 from reconciler.lab.controllers import OverspillController
 from reconciler.lab.demand import plateau
 from reconciler.lab.fleet_files import fleet_files
@@ -36,6 +38,7 @@ def test_a_budget_of_a_month_does_not_begin_anew_with_the_day() -> None:
     assert 31 < run("{perMonth: 32}").money < 32 + 4 * 0.26
 
 
+@pytest.mark.exhaustive(one_in=None)
 def test_a_budget_that_suffices_changes_nothing() -> None:
     kept, free = (run(budget, length=30 * HOUR) for budget in ("{perDay: 100}", "{perMonth: 100000}"))
     assert (kept.money, kept.unmet, kept.starts) == (free.money, free.unmet, free.starts)

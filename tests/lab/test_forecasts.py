@@ -31,6 +31,7 @@ def without() -> Result:
 @pytest.mark.parametrize(
     ("method", "left"), [("{method: SameTimeYesterday}", 0.36), ("{method: Trend, window: 1h}", 0.51)]
 )
+@pytest.mark.exhaustive(one_in=None)
 def test_forecast_serves_replicas_as_soon_as_they_are_missing(without: Result, method: str, left: float) -> None:
     result = run(method)
     # Of three days the first has no yesterday, and each rise first replicas without a trend.

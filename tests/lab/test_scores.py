@@ -25,6 +25,7 @@ def play(scenario: Scenario) -> Result:
 @pytest.mark.parametrize(
     ("name", "unmet"), [("scarce-model", 0.02), ("cold-and-warm", 0.14), ("ramp", 0.03), ("diurnal", 0.015)]
 )
+@pytest.mark.exhaustive(one_in=4)
 def test_policy_of_init_serves_for_little_money(name: str, unmet: float) -> None:
     scenario = MADE_UP[name]()
     result = play(scenario)

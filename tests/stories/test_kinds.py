@@ -37,6 +37,7 @@ def test_the_templates_of_a_story_have_no_error(story: Path) -> None:
 
 # Playing a story takes longer than all that is asked of it.
 @pytest.mark.parametrize("story", STORIES, ids=[story.stem for story in STORIES])
+@pytest.mark.exhaustive(one_in=5)
 def test_a_kind_goes_from_one_cluster_to_three_and_comes_back(story: Path) -> None:
     made = play(read(story))
     comes_out_as_it_is_written_down(story, made)

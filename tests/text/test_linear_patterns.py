@@ -128,6 +128,7 @@ def found() -> tuple[Found, list[str]]:
     return _found()
 
 
+@pytest.mark.exhaustive(one_in=None)
 def test_all_patterns_are_linear(found: tuple[Found, list[str]]) -> None:
     slow = [
         f"{place}, {'/'.join(sorted(methods))}: {verdict}"
