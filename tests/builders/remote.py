@@ -200,3 +200,14 @@ class Remote:
     def move(self, branch: str, to: CommitId | None) -> None:
         """Set a branch to any commit, as a forced push would, or remove it."""
         self.git("update-ref", *([f"refs/heads/{branch}", to] if to else ["-d", f"refs/heads/{branch}"]))
+
+    def swap(self, branch: str, old: CommitId, new: CommitId | None) -> bool:
+        """Set a branch to any commit, or remove it, unless it has left `old`; return whether it had not."""
+        ref = f"refs/heads/{branch}"
+        done = subprocess.run(
+            ["git", "--git-dir", self.url, "update-ref", *([ref, new, old] if new else ["-d", ref, old])],
+            capture_output=True,
+            check=False,
+            env=self._environment,
+        )
+        return done.returncode == 0

@@ -20,7 +20,7 @@ def run(directory: Path, number: int) -> str:
     with scene(directory, _WORKLOADS) as one:
         daemons = [one.start(cache) for cache in ("first", "second")]
         for daemon in daemons:
-            daemon.ready()
+            one.begin(daemon)
         until = time.monotonic() + number
         turns, latest = 0, 0.0
         while time.monotonic() < until:

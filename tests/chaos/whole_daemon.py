@@ -9,6 +9,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -19,10 +20,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from itertools import takewhile
 from pathlib import Path
 
 from reconciler.access.rights import digest
+from reconciler.adapters.git.known_refs import known_refs, output_ref
 from reconciler.core.commits.trailers import Trailer
+from reconciler.model.ids import CommitId
 from tests.builders.passes import SOURCE_FILES
 from tests.builders.remote import Remote
 from tests.fakes.event_receiver import SECRET, Receiver, receiving
@@ -88,13 +92,18 @@ class Scene:
     receiver: Receiver
     workloads: Sequence[str]
     environment: dict[str, str] = field(default_factory=dict)
+    signers: Path | None = None
+    """A file of allowed signers with the key that all our commits are signed with; None without ssh-keygen."""
     missing: dict[str, int] = field(default_factory=dict)
     accepted: set[str] = field(default_factory=set)
     """Names of requests for which a daemon has given its receipt."""
     known: list[str] = field(default_factory=list)
-    """Commits of the output branch, oldest first, as they were last seen."""
+    """Commits of the output branch along first parents, oldest first, as they were last seen."""
+    daemons: list[Daemon] = field(default_factory=list)
+    """All that were started."""
     _since: dict[str, datetime] = field(default_factory=dict)
     _asked: int = 0
+    _observing: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def observations(self) -> Path:
@@ -103,20 +112,21 @@ class Scene:
     def observe(self, *, at: datetime | None = None) -> None:
         """Write what is seen now: the replicas that are missing, and free GPUs that nobody takes."""
         now = at or datetime.now(UTC)
-        for cluster, gpus in (("worker-1", 0), ("worker-2", 4), ("worker-3", 8)):
-            pool = {"name": "gpu", "allocatable": {"cpu": 64, "memory": "512Gi", "nvidia.com/gpu": 8, "pods": 110}}
-            seen = {
-                "apiVersion": "overspill.dev/v1alpha1",
-                "kind": "Observation",
-                "cluster": cluster,
-                "observedAt": _time(now),
-                "pools": [{**pool, "nodes": [{"name": f"{cluster}-0", "used": {"nvidia.com/gpu": 8 - gpus}}]}],
-            }
-            if cluster == "worker-1":
-                seen["workloads"] = [self._short(name, now) for name in self.workloads]
-            written = self.observations / f".{cluster}"
-            written.write_text(json.dumps(seen))
-            written.rename(self.observations / f"{cluster}.json")
+        with self._observing:
+            for cluster, gpus in (("worker-1", 0), ("worker-2", 4), ("worker-3", 8)):
+                pool = {"name": "gpu", "allocatable": {"cpu": 64, "memory": "512Gi", "nvidia.com/gpu": 8, "pods": 110}}
+                seen = {
+                    "apiVersion": "overspill.dev/v1alpha1",
+                    "kind": "Observation",
+                    "cluster": cluster,
+                    "observedAt": _time(now),
+                    "pools": [{**pool, "nodes": [{"name": f"{cluster}-0", "used": {"nvidia.com/gpu": 8 - gpus}}]}],
+                }
+                if cluster == "worker-1":
+                    seen["workloads"] = [self._short(name, now) for name in self.workloads]
+                written = self.observations / f".{cluster}"
+                written.write_text(json.dumps(seen))
+                written.rename(self.observations / f"{cluster}.json")
 
     def _short(self, name: str, now: datetime) -> dict[str, object]:
         missing = self.missing.get(name, 0)
@@ -146,14 +156,35 @@ class Scene:
                 stderr=stream,
                 stdin=subprocess.DEVNULL,
             )
-        return Daemon(process=process, port=port, log=log, began=began)
+        self.daemons.append(Daemon(process=process, port=port, log=log, began=began))
+        return self.daemons[-1]
 
-    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run a command of a person, with a cache of its own."""
-        environment = {**self.environment, "OVERSPILL_CACHE_DIR": str(self.path / "person")}
+    def begin(self, daemon: Daemon) -> None:
+        """Wait until a daemon is ready and the receiver has a mark: a new one is not told of what happened before."""
+        daemon.ready()
+        deadline = time.monotonic() + 180
+        while not self.remote.git("for-each-ref", "refs/overspill/notified"):
+            assert time.monotonic() < deadline, f"the receiver got no mark: {daemon.said()[-2000:]}"
+            time.sleep(0.05)
+
+    def run(self, *arguments: str, cache: str = "person") -> subprocess.CompletedProcess[str]:
+        """Run a command of a person, with a cache of its own unless another one is named."""
+        environment = {**self.environment, "OVERSPILL_CACHE_DIR": str(self.path / cache)}
         return subprocess.run(
             [*overspill(), *arguments], env=environment, capture_output=True, text=True, check=False, timeout=120
         )
+
+    def kill_while_it_runs(self, *arguments: str, cache: str, after: float) -> bool:
+        """Begin a command of a person and kill it so many seconds later; return whether it had not ended by then."""
+        environment = {**self.environment, "OVERSPILL_CACHE_DIR": str(self.path / cache)}
+        nowhere = subprocess.DEVNULL
+        with subprocess.Popen(
+            [*overspill(), *arguments], env=environment, stdin=nowhere, stdout=nowhere, stderr=nowhere
+        ) as process:
+            time.sleep(after)
+            runs = process.poll() is None
+            process.kill()
+        return runs
 
     def ask(self, daemon: Daemon) -> None:
         """Ask a daemon for a placement as soon as it listens, and note the name if it gives a receipt."""
@@ -180,8 +211,14 @@ class Scene:
         """Approve the burst that may be proposed, as a person does."""
         self.run("approve", f"llm/{self.workloads[0]}")
 
-    def tip(self) -> str | None:
+    def tip(self) -> CommitId | None:
         return self.remote.tip("placements")
+
+    def known_tip(self, cache: str = "cache") -> CommitId | None:
+        """Return the tip of the output branch as the shared mirror below a cache knows it."""
+        for mirror in (self.path / cache).glob(f"{'[0-9a-f]' * 16}/mirror.git"):
+            return dict(known_refs(mirror)).get(output_ref("placements"))
+        return None
 
     def placements(self) -> dict[str, str]:
         """Return the text of each placement's record by its path."""
@@ -192,8 +229,9 @@ class Scene:
         """See that history was only added to."""
         if self.tip() is None:
             return
-        after = self.remote.git("rev-list", "--reverse", "placements").splitlines()
-        assert after[: len(self.known)] == self.known, "history was rewritten"
+        after = self.remote.git("rev-list", "--first-parent", "--reverse", "placements").splitlines()
+        kept = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(self.known, after, strict=False)))
+        assert kept == len(self.known), f"history was rewritten: {kept} of {len(self.known)} commits are on the branch"
         self.known = after
 
     def settle(self, daemon: Daemon, patience: float = 90) -> None:
@@ -226,7 +264,9 @@ class Scene:
         form = "|".join(["%H", *(f"%(trailers:key={key},valueonly,separator=)" for key in keys)])
         rows = [
             line.split("|")
-            for line in self.remote.git("log", "--reverse", f"--format={form}", "placements").splitlines()
+            for line in self.remote.git(
+                "log", "--first-parent", "--reverse", f"--format={form}", "placements"
+            ).splitlines()
         ]
         return [(row[0], row[1], row[2] or row[3] or row[4]) for row in rows if row[1]]
 
@@ -234,7 +274,10 @@ class Scene:
         """See that nothing is lost, doubled or alive, once all is settled; return the figures."""
         self.remote.git("fsck", "--strict")
         self.see_history()
-        assert all(len(line.split()) <= 1 for line in self.remote.git("log", "--format=%P", "placements").splitlines())
+        supersedes = f"--format=%(trailers:key={Trailer.SUPERSEDES},valueonly,separator=).%H"
+        merges = self.remote.git("log", "--merges", supersedes, "placements").splitlines()
+        assert not [line for line in merges if line.startswith(".")], "a merge that no person has asked for"
+        signed = self._verify()
         actions = self.actions()
         counts = Counter((action, about) for _, action, about in actions if about)
         once = ("Place", "Revert", "Receive", "Close")
@@ -248,7 +291,19 @@ class Scene:
         told = [commit for commit, action, _ in actions if action in _TOLD]
         assert [one for one in self.receiver.ids if one in set(told)] == told, "told out of order, or not at all"
         by_action = Counter(action for _, action, _ in actions)
-        return ", ".join(f"{number} {action}" for action, number in sorted(by_action.items()))
+        return f"{', '.join(f'{number} {action}' for action, number in sorted(by_action.items()))}, {signed}"
+
+    def _verify(self) -> str:
+        """See that each commit of ours on the output branch has a signature that verifies; return how many do."""
+        if self.signers is None:
+            return "unsigned without ssh-keygen"
+        trusted = ("-c", f"gpg.ssh.allowedSignersFile={self.signers}")
+        listed = self.remote.git(*trusted, "log", "--format=%G? %H %cn", "placements").splitlines()
+        ours = [line for line in listed if line.endswith(" Overspill")]
+        unsigned = [line for line in ours if not line.startswith("G ")]
+        assert ours, "no commit of ours"
+        assert not unsigned, f"{len(unsigned)} commits whose signature does not verify: {unsigned[:3]}"
+        return f"{len(ours)} signed commits"
 
 
 @dataclass
@@ -262,21 +317,26 @@ class Daemon:
     """Bytes of the log that are of daemons before this one."""
 
     def call(self, method: str, path: str, body: object = None) -> int:
-        """Send a request; 0 where no answer came."""
+        """Send a request and return the status of its answer; 0 where none came."""
+        return self.ask(method, path, body)[0]
+
+    def ask(self, method: str, path: str, body: object = None) -> tuple[int, bytes]:
+        """Send a request and return the status and the content of its answer; 0 where none came."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
         try:
             data = None if body is None else json.dumps(body)
             headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
             connection.request(method, path, data, headers)
-            return connection.getresponse().status
+            answer = connection.getresponse()
+            return answer.status, answer.read()
         except (OSError, http.client.HTTPException):
-            return 0
+            return 0, b""
         finally:
             connection.close()
 
     def ready(self) -> None:
         """Wait until it is ready."""
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 180
         while self.call("GET", "/readyz") != 200:
             assert self.process.poll() is None, self.said()[-2000:]
             assert time.monotonic() < deadline, f"it never was ready: {self.said()[-2000:]}"
@@ -322,6 +382,7 @@ def scene(path: Path, workloads: Sequence[str] = ("chat", "code"), **variables: 
             "GIT_COMMITTER_EMAIL": "ada@example.com",
             **variables,
         }
+        one.signers = _give_key(one)
         (path / "access.yaml").write_text(_access())
         remote.commit("main", files(receiver.url, workloads))
         one.observe()
@@ -331,8 +392,22 @@ def scene(path: Path, workloads: Sequence[str] = ("chat", "code"), **variables: 
         try:
             yield one
         finally:
+            for daemon in one.daemons:
+                daemon.kill()
             stop.set()
             keeper.join()
+
+
+def _give_key(one: Scene) -> Path | None:
+    """Let daemons and people sign with a key; return the file of its allowed signer, None without ssh-keygen."""
+    if shutil.which("ssh-keygen") is None:
+        return None
+    key = one.path / "signing-key"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "bot", "-f", str(key)], check=True)
+    one.environment["OVERSPILL_SIGNING_KEY_FILE"] = str(key)
+    signers = one.path / "allowed-signers"
+    signers.write_text(f"overspill@overspill.dev {key.with_suffix('.pub').read_text()}")
+    return signers
 
 
 def _keep(one: Scene, stop: threading.Event) -> None:
