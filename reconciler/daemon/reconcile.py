@@ -50,6 +50,7 @@ from reconciler.daemon.phases import Measure, PassPhase, unmeasured
 from reconciler.daemon.publish import Publication, earlier_receipts, gather, publish
 from reconciler.daemon.rollout_tracker import RolloutTracker
 from reconciler.daemon.source import SourceReader, missing_branch
+from reconciler.daemon.unproposed import take_off_unproposed
 from reconciler.errors import Bug, Problem
 from reconciler.model.capacity import Observed
 from reconciler.model.events.event import MOST_PATHS, Event, Push
@@ -457,6 +458,11 @@ def _pushes(world: World, decision: PassDecision, rendered: RenderedPlan, publis
 def reconcile_once(world: World, memory: Memory, *, fetch: bool = True, orders: tuple[Order, ...] = ()) -> Outcome:
     """Run one pass. Raises Conflict when the output branch moved meanwhile: run it again, with fetch."""
     decision = observe_and_decide(world, memory, fetch=fetch, orders=orders)
+    ledger, tips, now = decision.inputs.ledger, decision.tips, decision.inputs.now
+    discarded = take_off_unproposed(world.repository, ledger, tips, world.author, now)
+    if discarded:
+        publish_events(world.sinks, discarded, ())
+        decision = observe_and_decide(world, memory, fetch=False, orders=orders)
     with world.measure(PassPhase.WRITE) if decision.plan.changes else nullcontext():
         decision, rendered = draft(world, decision)
         memory.begun = {place: decision.inputs.begun.get(place, decision.inputs.now) for place in rendered.pending}

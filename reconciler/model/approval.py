@@ -66,11 +66,13 @@ class BurstProposal:
     placements: tuple[ProposedPlacement, ...]
     pull_request: str = ""
     """The URL of its pull request; empty before there is one."""
+    foreign: str = ""
+    """What somebody put on its branch and was taken off, with its commit, in a clause; empty for nothing."""
 
     @property
     def shown(self) -> Self:
-        """What was shown: all of it but the address of its pull request."""
-        return replace(self, pull_request="")
+        """What was shown: all of it but the address of its pull request, and what became of its branch."""
+        return replace(self, pull_request="", foreign="")
 
     @property
     def replicas(self) -> int:

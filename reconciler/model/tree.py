@@ -25,8 +25,18 @@ def checked_path(path: str) -> str:
     absolute paths, backslashes and control characters. git's own fast-import accepts ``../x`` and ``.git/config``.
     """
     for part in path.split("/"):
-        if part in ("", ".", "..") or part.lower().startswith(".git") or "\\" in part or not part.isprintable():
+        if part.lower().startswith(".git") or "\\" in part or not part.isprintable():
             raise InvalidInput(f"writing {path!r} to the output branch: {part!r} cannot be part of a path there")
+    return removable_path(path)
+
+
+def removable_path(path: str) -> str:
+    """Return `path` if it may be removed from the output branch, where others may have given it any name.
+
+    Raises InvalidInput for one that leads elsewhere, or to the whole branch.
+    """
+    if not {"", ".", ".."}.isdisjoint(path.split("/")):
+        raise InvalidInput(f"changing {path!r} on the output branch: it is no path below its root")
     return path
 
 
@@ -62,7 +72,9 @@ class Commit:
 
     def __post_init__(self) -> None:
         """Refuse a path that must never be written."""
-        for path in (*self.removes, *self.writes):
+        for path in self.removes:
+            removable_path(path)
+        for path in self.writes:
             checked_path(path)
 
 

@@ -134,6 +134,8 @@ class ProposalLine:
     dollars_per_hour: float | None
     pull_request: str
     """The URL; empty without one."""
+    foreign: str
+    """What was taken off its branch; empty for nothing."""
     may_approve: bool
 
 
@@ -420,6 +422,7 @@ def proposal_line(viewer: Viewer, workload: WorkloadId) -> ProposalLine | None:
         until=proposal.until,
         dollars_per_hour=proposal.dollars_per_hour,
         pull_request=proposal.pull_request,
+        foreign=viewer.say(proposal.foreign),
         may_approve=viewer.may_approve(workload.workspace),
     )
 

@@ -12,15 +12,17 @@ import pytest
 from reconciler.core.commits.branch_loss import accept_message
 from reconciler.core.commits.cluster_branches import catch_up_message
 from reconciler.core.commits.messages import message
+from reconciler.core.commits.unproposed_changes import UnproposedChanges, discard_commit
 from reconciler.core.ledger.placement_record import write_placement, write_restraints
 from reconciler.core.ledger.proposal_record import write_proposal
 from reconciler.core.ledger.request_record import RequestAnnotationsRecord, write_request
 from reconciler.core.schema.egs.request import TEMPLATE
 from reconciler.core.signals.past_demand import write_levels
 from reconciler.model.branch_loss import BranchLoss, BranchLossKind
-from reconciler.model.ids import ClusterName, CommitId
+from reconciler.model.ids import BlobId, ClusterName, CommitId
 from reconciler.model.plan import Change, Move, Revert
 from reconciler.model.signal import DemandLevel
+from reconciler.model.tree import FileChange, Identity
 from reconciler.model.workload import ManifestResource
 from tests.builders.changes import ALL, CLOSED, HISTORY, IN_SUBSET, NEW, PROPOSAL, UPDATE
 from tests.builders.placement_records import PLACEMENT, SOURCE, SPEC, VLLM, restraint
@@ -80,9 +82,27 @@ def test_the_page_shows_the_commit_of_an_accepted_loss():
     assert ("text", accept_message(loss)) in BLOCKS
 
 
+def test_the_page_shows_the_commit_that_discards_what_was_not_proposed():
+    files = tuple(
+        FileChange(path=f"clusters/worker-3/{name}", old=old, new=BlobId("2" * 40))
+        for name, old in (("extra/role.yaml", None), ("notes.md", BlobId("1" * 40)))
+    )
+    merge = CommitId("5c0e1f7d3a52c1f7b9d0e86a4b3f2c1d0e9f8a7b")
+    changes = UnproposedChanges(workload=VLLM, commits=(merge,), by="GitHub", files=files)
+    commit = discard_commit(
+        changes,
+        {change.path: BlobId("2" * 40) for change in files},
+        {BlobId("1" * 40): b"as it was"},
+        author=Identity(name="Overspill", email="overspill@example.com"),
+        at=datetime(2026, 11, 20, 10, tzinfo=UTC),
+    )
+    assert commit is not None
+    assert ("text", commit.message) in BLOCKS
+
+
 def test_the_page_shows_nothing_that_is_not_written():
     by_people = [text for kind, text in BLOCKS if kind == "text" and "Overspill-Confirm: deletion" in text]
-    assert len(BLOCKS) == len(ALL) + 2 + 2 + 1 + 1 + 1 + 4 + len(by_people)
+    assert len(BLOCKS) == len(ALL) + 2 + 2 + 1 + 1 + 1 + 1 + 4 + len(by_people)
 
 
 def test_the_page_tells_every_annotation():

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from reconciler import bulkhead
 from reconciler.adapters.git import GitRepository
@@ -22,6 +23,7 @@ from reconciler.core.readiness.branch_rules import HostSoftware
 from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.proposals.desk import ProposalDesk, numbered
 from reconciler.daemon.reconcile import Outcome
+from reconciler.daemon.status import status as status_of
 from reconciler.daemon.steer import carry_out, draft_from_git
 from reconciler.errors import InvalidInput, OverspillError, Transient
 from reconciler.model.approval import BurstProposal
@@ -304,6 +306,92 @@ def test_foreign_file_on_the_branch_of_a_proposal_is_told_and_taken_off(
         here.passes.run()
         assert here.placed == [("worker-2", 3)]
         assert evil not in here.remote.files("placements")
+
+
+def _ready_to_merge(here: Fleet, how: str) -> Request:
+    """Propose a burst; a fast-forward is possible until a pass has noted the address."""
+    if how != "fast-forward":
+        return here.propose()
+    here.passes.run()
+    here.passes.orders = numbered(here.desk.tend())
+    return here.host.requests[-1]
+
+
+MERGES = ("merge", "squash", "rebase", "fast-forward")
+
+
+@pytest.mark.parametrize("how", MERGES)
+def test_foreign_files_merged_before_anybody_looked_are_told_and_not_kept(
+    remote: Remote, tmp_path: Path, how: str
+) -> None:
+    forged = "clusters/worker-3/vllm-0a1b2c3d/placement.yaml"
+    odd = 'clusters/worker-2/a \\ "b"\n\x1b.yaml'
+    with fleet(remote, tmp_path) as here:
+        remote.commit("placements", {"README.md": b"ours\n", "notes/kept.md": b"theirs\n"})
+        here.passes.run()
+        request = _ready_to_merge(here, how)
+        evil: dict[str, bytes | str | None] = {
+            "clusters/worker-1/evil/manifests/00.yaml": b"kind: ClusterRoleBinding\n",
+            "README.md": b"changed\n",
+            "notes/kept.md": None,
+            odd: b"x\n",
+        }
+        remote.commit(request.head, {**evil, forged: b"kind: WorkloadPlacement\n"})
+        remote.commit(request.head, {"clusters/worker-1/evil/more.yaml": b"a: b\n"})
+        here.host.merge(request, how)
+        with capture_logs() as logged:
+            here.passes.run()
+        files = remote.files("placements")
+        assert {*evil, forged, "clusters/worker-1/evil/more.yaml"} & {*files} == {"README.md", "notes/kept.md"}
+        assert (files["README.md"], files["notes/kept.md"]) == (b"ours\n", b"theirs\n")
+        assert here.placed == [("worker-2", 3)]
+        (line,) = [entry["line"] for entry in logged if entry["event"] == "discarded"]
+        assert "6 files merged with its approval that Overspill did not propose" in line
+        assert [subject for subject in here.subjects if subject.startswith("discard(llm/vllm)")]
+        tip = remote.tip("placements")
+        here.passes.run()
+        assert remote.tip("placements") == tip
+
+
+def test_merge_that_brings_the_approval_of_another_proposal_approves_neither(remote: Remote, tmp_path: Path) -> None:
+    with fleet(remote, tmp_path) as here:
+        request = here.propose()
+        other = "ledger/llm/approvals/other-0123456789ab.yaml"
+        remote.commit(request.head, {other: b"kind: BurstApproval\n"})
+        here.host.merge(request, "squash")
+        here.passes.run()
+        assert here.placed == []
+        assert not [path for path in remote.files("placements") if "/approvals/" in path]
+
+
+@pytest.mark.parametrize("how", MERGES)
+def test_commits_that_people_push_beside_a_merge_stay(remote: Remote, tmp_path: Path, how: str) -> None:
+    with fleet(remote, tmp_path) as here:
+        request = _ready_to_merge(here, how)
+        if how != "fast-forward":
+            remote.commit("placements", {"before.md": b"1\n"})
+        here.host.merge(request, how)
+        if how != "fast-forward":
+            remote.commit("placements", {"after.md": b"2\n"})
+        here.passes.run()
+        assert here.placed == [("worker-2", 3)]
+        assert how == "fast-forward" or {"before.md", "after.md"} <= {*remote.files("placements")}
+        assert not [subject for subject in here.subjects if subject.startswith("discard")]
+
+
+def test_foreign_file_on_the_branch_is_told_where_the_burst_awaits_its_approval(remote: Remote, tmp_path: Path) -> None:
+    with fleet(remote, tmp_path) as here:
+        request = here.propose()
+        foreign = remote.commit(request.head, {"clusters/worker-1/evil/00.yaml": b"a: b\n"})
+        here.tend()
+        (waits,) = [held.message for held in here.passes.look().plan.suppressed]
+        said = f"commit {foreign[:12]} put clusters/worker-1/evil/00.yaml on its branch, which was taken off"
+        assert said in waits
+        assert here.proposal.foreign == said
+        assert any(said in str(status.suppressed) for status in status_of(here.passes.look()).workloads)
+        here.host.merge(request)
+        here.passes.run()
+        assert here.placed == [("worker-2", 3)]
 
 
 def test_foreign_commit_below_that_of_a_proposal_is_told_and_taken_off(remote: Remote, tmp_path: Path) -> None:

@@ -129,8 +129,10 @@ def _data(content: bytes) -> bytes:
 
 
 def _quote(path: str) -> str:
-    """Quote a path; `checked_path` has refused backslashes and control characters."""
-    return '"' + path.replace('"', '\\"') + '"'
+    """Quote a path as git does: those of others hold any bytes but zero."""
+    if path.isprintable() and "\\" not in path:
+        return '"' + path.replace('"', '\\"') + '"'
+    return '"' + "".join(f"\\{byte:03o}" for byte in path.encode(errors="surrogateescape")) + '"'
 
 
 def _person(identity: Identity) -> str:

@@ -81,6 +81,8 @@ def proposal_subject(change: ProposalChange) -> str:
     match change:
         case Propose(before=None):
             return f"propose({proposal.workload}): {what}"
+        case Propose(before=before) if before is not None and before.foreign != proposal.foreign:
+            return f"propose({proposal.workload}): its branch is as it was proposed again"
         case Propose():
             return f"propose({proposal.workload}): its pull request"
         case Approve():
@@ -105,6 +107,8 @@ def proposal_reason(change: ProposalChange) -> str:
     match change:
         case Propose(proposal=proposal, before=None):
             return as_clause(proposal.reason)
+        case Propose(proposal=proposal, before=before) if before is not None and before.foreign != proposal.foreign:
+            return as_clause(proposal.foreign)
         case Propose(proposal=proposal):
             return as_clause(proposal.pull_request)
         case Approve(detail=detail) | EndProposal(detail=detail):

@@ -92,6 +92,7 @@ class Action(StrEnum):
     PROPOSE = "Propose"
     APPROVE = "Approve"
     END_PROPOSAL = "EndProposal"
+    DISCARD = "Discard"  # what came with an approval and was not proposed
 
 
 _ACTIONS: Mapping[type[Change], Action] = {

@@ -59,6 +59,7 @@ class _ProposalSpec(BaseModel):
     renewals: str
     placements: list[_ProposedPlacement] = Field(min_length=1)
     pull_request: Annotated[str, AfterValidator(_page)] = ""
+    foreign: str = ""
 
 
 class _ProposalMetadata(BaseModel):
@@ -169,6 +170,8 @@ def _document(kind: str, proposal: BurstProposal) -> dict[str, Json]:
     }
     if proposal.pull_request:
         spec["pullRequest"] = proposal.pull_request
+    if proposal.foreign:
+        spec["foreign"] = proposal.foreign
     return {"apiVersion": "overspill.dev/v1alpha1", "kind": kind, "metadata": {"name": workload.name}, "spec": spec}
 
 
@@ -207,4 +210,5 @@ def _value(spec: _ProposalSpec) -> BurstProposal:
             for placement in spec.placements
         ),
         pull_request=spec.pull_request,
+        foreign=spec.foreign,
     )

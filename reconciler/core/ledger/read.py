@@ -135,6 +135,11 @@ class LedgerRecords:
         )
 
 
+def approved_workload(path: str) -> WorkloadId | None:
+    """Return the workload of which a path of the output branch holds an approval; None for any other path."""
+    return _named(_APPROVAL, path)
+
+
 def is_record(path: str) -> bool:
     """Return whether a path of the output branch may hold a record.
 

@@ -38,11 +38,12 @@ _KINDS: Mapping[Action, EventKind] = {
     Action.PROPOSE: EventKind.PROPOSED,
     Action.APPROVE: EventKind.APPROVED,
     Action.END_PROPOSAL: EventKind.PROPOSAL_ENDED,
+    Action.DISCARD: EventKind.DISCARDED,
 }
 """Actions without an entry are housekeeping, of which nobody is told."""
 _WARNINGS = frozenset({
-    EventKind.DELETED, EventKind.RESTORED, EventKind.PROPOSED, EventKind.HELD_BACK, EventKind.CLUSTER_LOST,
-    EventKind.BUDGET_NEARLY_SPENT, EventKind.BUDGET_SPENT,
+    EventKind.DELETED, EventKind.RESTORED, EventKind.PROPOSED, EventKind.DISCARDED, EventKind.HELD_BACK,
+    EventKind.CLUSTER_LOST, EventKind.BUDGET_NEARLY_SPENT, EventKind.BUDGET_SPENT,
 })  # fmt: skip # a list of words
 _UNWANTED = frozenset({EndReason.CLUSTER_LOST.value, EndReason.PREEMPTED.value, EndReason.POLICY.value})
 _WORKLOAD = re.compile(r"\(([^/()\s]+)/([^/()\s]+)\):")

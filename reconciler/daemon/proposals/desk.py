@@ -138,6 +138,7 @@ class ProposalDesk:
         # 2. A person removed its branch.
         if known and name not in heads:
             return _order(Verb.REJECT, proposal, _reviewer(request), reason=f"its branch {name} was removed")
+        told = ""
         # 3. It lacks its branch, or somebody else has put something on it: what is merged is what was proposed alone.
         foreign = self._foreign(name, proposal, heads[name], tips) if name in heads else ()
         if (name not in heads or foreign) and tips.output is not None:
@@ -146,19 +147,20 @@ class ProposalDesk:
             self._judged[name] = commit, ()
         if foreign:
             self._tell(name, heads[name], request, foreign)
+            told = f"commit {heads[name][:12]} put {_listed(foreign)} on its branch, which was taken off"
         # 4. It lacks its pull request.
         if request is None:
             title, body = pull_request_text(proposal)
             base = self.output_branch.removeprefix("refs/heads/")
             request = self.pull_requests.open(name, base, title=title, body=body)
-        # 5. The ledger lacks its address.
-        if request.url != known:
+        # 5. The ledger lacks its address, or what was taken off its branch.
+        if request.url != known or told:
             if not is_page(request.url):
                 raise InvalidInput(
                     f"the host says that the pull request of {name} is at {shortened(request.url)!r}, which is no"
                     " address of a page (try setting the root URL of the host)"
                 )
-            return _order(Verb.ANNOTATE, proposal, self.author, pull_request=request.url)
+            return _order(Verb.ANNOTATE, proposal, self.author, pull_request=request.url, foreign=told)
         return None
 
     def _foreign(self, name: str, proposal: BurstProposal, head: CommitId, tips: Tips) -> tuple[str, ...]:
@@ -221,7 +223,15 @@ def _reviewer(request: PullRequest | None) -> Identity:
     return Identity(name=local or "a reviewer", email=f"{local or 'reviewer'}@{_NO_MAIL}")
 
 
-def _order(verb: Verb, proposal: BurstProposal, author: Identity, *, reason: str = "", pull_request: str = "") -> Order:
+def _order(
+    verb: Verb,
+    proposal: BurstProposal,
+    author: Identity,
+    *,
+    reason: str = "",
+    pull_request: str = "",
+    foreign: str = "",
+) -> Order:
     workload = proposal.workload
     return Order(
         number=0,
@@ -230,7 +240,13 @@ def _order(verb: Verb, proposal: BurstProposal, author: Identity, *, reason: str
         workspace=workload.workspace,
         author=author,
         within=frozenset((workload.workspace,)),
-        ruling=Ruling(workload=workload, proposal=proposal_id(proposal), reason=reason, pull_request=pull_request),
+        ruling=Ruling(
+            workload=workload,
+            proposal=proposal_id(proposal),
+            reason=reason,
+            pull_request=pull_request,
+            foreign=foreign,
+        ),
     )
 
 

@@ -24,6 +24,7 @@ class EventKind(StrEnum):
     PROPOSED = "proposed"  # a burst that waits for an approval
     APPROVED = "approved"
     PROPOSAL_ENDED = "proposal ended"
+    DISCARDED = "discarded"  # files that were merged with an approval and not proposed
     BRANCHES_FOLLOWED = "branches followed"  # branches of clusters that a person had moved or left behind
     HELD_BACK = "held back"
     NO_LONGER_HELD_BACK = "no longer held back"

@@ -86,9 +86,14 @@ def rule_on_order(inputs: PassInput, working_plan: WorkingPlan, order: Order, ru
         working_plan.wake(inputs.now + timedelta(seconds=1))  # the pass that places it
     elif order.verb is Verb.REJECT:
         working_plan.change(rejection(working_plan, proposal, by=order.author, reason=ruling.reason))
-    elif proposal.pull_request != ruling.pull_request:
-        after = replace(proposal, pull_request=ruling.pull_request)
-        working_plan.change(Propose(proposal=after, before=proposal))
+    else:
+        after = replace(
+            proposal,
+            pull_request=ruling.pull_request or proposal.pull_request,
+            foreign=ruling.foreign or proposal.foreign,
+        )
+        if after != proposal:
+            working_plan.change(Propose(proposal=after, before=proposal))
 
 
 def _refuse_settled(working_plan: WorkingPlan, proposal: BurstProposal, doing: str) -> None:

@@ -17,7 +17,7 @@ from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.placement import Placement, Restraint
 from reconciler.model.plan import Place, Reason, Refusal, Resize, Suppressed
 from reconciler.text.timestamps import format_time
-from reconciler.text.wording import count, join_names
+from reconciler.text.wording import count, join_names, sanitize
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,4 +185,4 @@ def describe_waiting(gate: Gate) -> str:
     waits = f"{describe_places(proposal.placements)} await approval since {since} until {until} ({where})"
     if gate.approvals:
         waits = f"{describe_places(proposal.placements)} are approved until {until}"
-    return f"{waits}; {gate.why}" if gate.why else waits
+    return "; ".join(filter(None, (waits, gate.why, sanitize(proposal.foreign))))

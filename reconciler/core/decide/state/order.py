@@ -40,6 +40,8 @@ class Ruling:
     reason: str = ""
     pull_request: str = ""
     """The URL of its pull request, of an order to note it."""
+    foreign: str = ""
+    """What was taken off its branch, of an order to note it; empty for nothing new."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
