@@ -37,20 +37,38 @@ def own_flags() -> int:
 
 
 def bound_own_memory(size: int) -> None:
-    """Let this process take no more than so many bytes of addresses, where its system has such a bound."""
+    """Let this process take no more than so many bytes for heap and private pages, where its system has the bound.
+
+    A bound on its addresses beside that holds single large allocations, as in `bounded`.
+    """
     if sys.platform != "win32":
         import resource  # noqa: PLC0415 - of POSIX alone
 
-        hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-        if hard == resource.RLIM_INFINITY or hard > size:
-            resource.setrlimit(resource.RLIMIT_AS, (size, hard))
+        for kind, most in ((resource.RLIMIT_DATA, size), (resource.RLIMIT_AS, size + _RESERVED)):
+            hard = resource.getrlimit(kind)[1]
+            if hard == resource.RLIM_INFINITY or hard > most:
+                resource.setrlimit(kind, (most, hard))
 
 
 def own_memory() -> int:
-    """Return the bytes of addresses that this process has, as `bound_own_memory` counts them; 0 outside of Linux."""
+    """Return the bytes of heap and private pages, as `bound_own_memory` counts them; 0 outside of Linux."""
     if sys.platform != "linux":
         return 0
-    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[5]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def memory_limit(controllers: Path = Path("/sys/fs/cgroup")) -> int:
+    """Return the bytes that this container may have, else those of the machine; a guess where nothing says either."""
+    limits = [_LARGE]
+    if sys.platform != "win32":
+        limits[0] = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    for file in ("memory.max", "memory/memory.limit_in_bytes"):  # of cgroups v2 and v1
+        with contextlib.suppress(OSError, ValueError):  # "max" is no number
+            limits.append(int((controllers / file).read_text(encoding="ascii")))
+    return min(limits)
+
+
+_LARGE = 16 << 30
 
 
 def lock(descriptor: int) -> bool:

@@ -193,7 +193,7 @@ CHART_SECONDS = InputBound(
 )
 CHART_MEMORY = InputBound(
     input=BoundedInput.CHARTS,
-    of="the memory of the helm that renders one chart",
+    of="the memory of the helm that renders one chart; less where three eighths of the container's limit are less",
     most=512 << 20,
     unit=Unit.BYTES,
     beyond="ends, and the placement says so",
@@ -242,7 +242,8 @@ CHART_OBJECTS = InputBound(
 )
 CHART_PROCESSES = InputBound(
     input=BoundedInput.CHARTS,
-    of="helm at work: one for a workspace, in turn",
+    of="helm at work: one for a workspace, in turn; fewer where they could take over three eighths of the"
+    " container's memory limit, such as one where it is 1 GiB",
     most=4,
     unit=Unit.PROCESSES,
     beyond="waits for its turn",
@@ -285,6 +286,13 @@ SOURCE_SIZE = InputBound(
     unit=Unit.BYTES,
     beyond="is cut off, and the templates of the repository say so",
 )
+SOURCE_OUTPUT = InputBound(
+    input=BoundedInput.SOURCES,
+    of="what git prints of one exchange with a repository",
+    most=4 << 20,
+    unit=Unit.BYTES,
+    beyond="ends the exchange as a failed one",
+)
 SOURCE_THREADS = InputBound(
     input=BoundedInput.SOURCES,
     of="repositories that are looked at together",
@@ -311,8 +319,8 @@ REMOTE_SECONDS = InputBound(
 )
 REMOTE_OUTPUT = InputBound(
     input=BoundedInput.REMOTE,
-    of="what git prints of one exchange: refs, progress and messages, of source repositories as well",
-    most=64 << 20,
+    of="what git prints of one exchange: refs, progress and messages",
+    most=32 << 20,
     unit=Unit.BYTES,
     beyond="ends the exchange as a failed one",
 )
@@ -326,7 +334,7 @@ COMMITS_READ_BACK = InputBound(
 APPLIED_COMMITS = InputBound(
     input=BoundedInput.REMOTE,
     of="the commits that engines report as applied, looked for in one pass",
-    most=500,
+    most=100,
     unit=Unit.OBJECTS,
     beyond="are looked for in the next pass",
 )
@@ -421,10 +429,18 @@ MESSAGE_TIME = InputBound(
 )
 MESSAGE_MEMORY = InputBound(
     input=BoundedInput.NOTIFICATIONS,
-    of="a process that delivers messages by Apprise",
-    most=1 << 30,
+    of="a process that delivers messages by Apprise: what a receiver answers is in it",
+    most=128 << 20,
     unit=Unit.BYTES,
     beyond="ends, and the message is tried again as any that is not taken",
+)
+MESSAGE_PROCESSES = InputBound(
+    input=BoundedInput.NOTIFICATIONS,
+    of="these processes; fewer where they could take over a quarter of the container's memory limit, such as two"
+    " where it is 1 GiB",
+    most=16,
+    unit=Unit.PROCESSES,
+    beyond="waits for its turn",
 )
 
 # Requests to the API

@@ -235,7 +235,7 @@ Program = Callable[..., Helm]
 def program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Program:
     """Put a Python script in the place of helm."""
 
-    def write(script: str, **options: float) -> Helm:
+    def write(script: str, **options: int) -> Helm:
         file = tmp_path / "bin" / "helm"
         file.parent.mkdir(exist_ok=True)
         file.write_text(f"#!{sys.executable} -IS\nimport os, sys, time\n{script}\n")
@@ -264,10 +264,24 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux bounds ot
 
 @linux
 def test_helm_that_takes_too_much_memory_fails_alone(program: Program) -> None:
-    helm = program("x = bytearray(2**30); print('kind: A')", memory=CHART_MEMORY.most)
-    with pytest.raises(InvalidInput, match="rendering chart 'vllm-app': helm needs more than 512 MiB of memory for it"):
-        helm.render(stack(), hooks=False, workspace=LLM)
-    helm.close()
+    for limit, most in ((16 << 30, CHART_MEMORY.most), (1 << 30, 384 << 20)):
+        helm = program("x = bytearray(2**30); print('kind: A')", limit=limit)
+        with pytest.raises(InvalidInput, match=f"helm needs more than {most >> 20} MiB of memory for it"):
+            helm.render(stack(), hooks=False, workspace=LLM)
+        helm.close()
+
+
+def test_helms_at_work_are_as_many_as_the_memory_of_the_container_holds() -> None:
+    helm = StandIn()
+    helm.at_once = Helm(limit=1 << 30).at_once
+    asked = Asked(helm)
+    for number in range(6):
+        asked.ask(stack("held"), WorkspaceName(f"w{number}"))
+    helm.held.set()
+    for number in range(6):
+        assert asked.answer(stack("held"), WorkspaceName(f"w{number}"))
+    asked.queue.close()
+    assert helm.most == 1
 
 
 @linux

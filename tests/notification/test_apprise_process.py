@@ -14,11 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.adapters.notification.apprise_process import deliver
+from reconciler.adapters.notification.apprise_process import _AppriseProcesses, deliver
 from reconciler.adapters.notification.apprise_program import AppriseMessage
 from reconciler.adapters.notification.sender import NotTaken
 from reconciler.adapters.operating_system import own_memory
 from reconciler.model.bounds import MESSAGE_MEMORY, MESSAGE_TIME
+from tests.adapters.test_http_exchange import OK, peer, pouring
 from tests.fakes.faulty_servers import Reply, serving
 
 LONG = 20.0
@@ -117,10 +118,42 @@ def test_nobody_goes_on_delivering_for_a_daemon_that_was_killed() -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="its size is read from /proc")
 def test_memory_that_is_bounded_is_the_memory_that_is_measured() -> None:
     before = own_memory()
-    with mmap.mmap(-1, 256 << 20):
+    with mmap.mmap(-1, 256 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS):
         assert own_memory() >= before + (200 << 20)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux bounds a process's heap")
+def test_answer_without_an_end_costs_its_own_message_alone() -> None:
+    first = OK + b"Content-Length: 100000000000\r\n\r\n"
+    with peer(pouring(first, b"x" * (1 << 20))) as address:
+        result = deliver(message(f"http://{address}"), seconds=LONG)
+        assert (result.taken, result.last) == (False, True)
+    with serving(Reply()) as server:
+        assert deliver(message(server.url)).taken
+
+
+def test_processes_at_once_are_bounded() -> None:
+    processes = _AppriseProcesses(at_once=2)
+    begun, go_on = threading.Semaphore(0), threading.Event()
+
+    def hold() -> None:
+        with processes.borrow():
+            begun.release()
+            assert go_on.wait(LONG)
+
+    threads = [threading.Thread(target=hold) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    assert begun.acquire(timeout=LONG)
+    assert begun.acquire(timeout=LONG)
+    assert not begun.acquire(timeout=0.3)
+    go_on.set()
+    assert begun.acquire(timeout=LONG)
+    for thread in threads:
+        thread.join()
+    processes.close()
 
 
 def test_bounds_are_those_of_the_table() -> None:
     assert MESSAGE_TIME.most < 60
-    assert MESSAGE_MEMORY.most <= 1 << 30
+    assert MESSAGE_MEMORY.most * 2 <= 1 << 28

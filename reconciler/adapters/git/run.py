@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import selectors
 import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -18,14 +19,14 @@ from functools import partial
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, Popen, TimeoutExpired
 from time import monotonic
-from typing import cast
+from typing import IO, cast
 
 from git.cmd import Git
 from git.exc import GitCommandNotFound
 
 from reconciler.adapters import operating_system
 from reconciler.errors import InvalidInput, Transient
-from reconciler.model.bounds import REMOTE_OUTPUT, REMOTE_SECONDS, REMOTE_STANDSTILL
+from reconciler.model.bounds import REMOTE_OUTPUT, REMOTE_SECONDS, REMOTE_STANDSTILL, InputBound
 from reconciler.model.outward_call import OutwardCall, Peer
 from reconciler.ports import MeasureCall, unmeasured_call
 
@@ -33,6 +34,8 @@ LOCAL_SILENCE = timedelta(minutes=10)
 """Time that a local command may be silent: a repack of a large mirror prints nothing at all."""
 _LOOK_EVERY = 1.0
 """Seconds between two looks at what a command has received, where it talks to a remote."""
+_PART = 64 << 10
+"""Bytes of output that are read at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +50,8 @@ class RemoteBounds:
     """The whole time."""
     size: int | None = None
     """Bytes that a fetch may bring; None for any."""
+    output: InputBound = REMOTE_OUTPUT
+    """What git may print of it."""
 
 
 _KEPT = frozenset({"GIT_SSL_CAINFO", "GIT_SSL_CAPATH", "GIT_CEILING_DIRECTORIES"})
@@ -207,8 +212,7 @@ class _Exchange:
             self._heard, self._heard_at = heard, now
         if now - self._heard_at >= bounds.silence.total_seconds():
             raise self._trouble(f"no answer for {bounds.silence.total_seconds():g} s, stopped waiting")
-        if heard > REMOTE_OUTPUT.most:
-            raise self._trouble(f"the remote told more than {REMOTE_OUTPUT}")
+        self.check_output(heard)
         if now - self._began >= bounds.total.total_seconds():
             raise self._trouble(f"not done after {bounds.total.total_seconds():g} s, stopped waiting")
         if self._received is None:
@@ -221,6 +225,11 @@ class _Exchange:
         if now - self._moved_at >= bounds.standstill.total_seconds():
             seconds = bounds.standstill.total_seconds()
             raise self._trouble(f"progress without an object for {seconds:g} s, stopped waiting")
+
+    def check_output(self, heard: int) -> None:
+        """Raise Transient once there is more output than is kept in memory."""
+        if heard > self._bounds.output.most:
+            raise self._trouble(f"the remote told more than {self._bounds.output}")
 
     def _trouble(self, what: str) -> Transient:
         return Transient(f"git {self._command}: {what}")
@@ -237,6 +246,8 @@ def _received(git_dir: Path) -> int:
 
 def _wait(process: Popen[bytes], command: str, stdin: bytes | None, exchange: _Exchange | None = None) -> Output:
     """Wait for the end of a command; raises Transient once it is silent for too long, or passes a bound."""
+    if exchange is not None and stdin is None and sys.platform != "win32":
+        return _receive(process, exchange)
     heard, unsent = 0, stdin
     wait = LOCAL_SILENCE.total_seconds() if exchange is None else exchange.look_every
     try:
@@ -257,11 +268,48 @@ def _wait(process: Popen[bytes], command: str, stdin: bytes | None, exchange: _E
             kill(process)
 
 
+def _receive(process: Popen[bytes], exchange: _Exchange) -> Output:
+    """Wait for a command that talks to a remote, and keep no more of its output than the bound between two checks."""
+    outputs = {"stdout": bytearray(), "stderr": bytearray()}
+    heard, looked = 0, monotonic()
+    try:
+        with selectors.DefaultSelector() as ready:
+            ready.register(cast("IO[bytes]", process.stdout), selectors.EVENT_READ, "stdout")
+            ready.register(cast("IO[bytes]", process.stderr), selectors.EVENT_READ, "stderr")
+            while ready.get_map():
+                for key, _ in ready.select(max(0.0, looked + exchange.look_every - monotonic())):
+                    part = os.read(key.fd, _PART)
+                    if not part:
+                        ready.unregister(key.fileobj)
+                    outputs[key.data] += part
+                    heard += len(part)
+                    exchange.check_output(heard)
+                if monotonic() - looked >= exchange.look_every:
+                    looked = monotonic()
+                    exchange.check(heard)
+        while True:
+            with contextlib.suppress(TimeoutExpired):
+                process.wait(exchange.look_every)
+                break
+            exchange.check(heard)
+        stderr = outputs["stderr"].decode(errors="replace")
+        return Output(status=process.returncode, stdout=bytes(outputs["stdout"]), stderr=stderr)
+    finally:
+        if process.returncode is None:
+            kill(process)
+        else:
+            _close(process)
+
+
 def kill(process: Popen[bytes]) -> None:
     """Kill a process that `Runner` started with all of its children, and close its streams."""
     operating_system.kill(process.pid)
+    _close(process)
+    process.wait()
+
+
+def _close(process: Popen[bytes]) -> None:
     for stream in (process.stdin, process.stdout, process.stderr):
         if stream is not None:
             with contextlib.suppress(OSError):  # flushing to a dead process fails
                 stream.close()
-    process.wait()

@@ -21,7 +21,7 @@ from reconciler.backoff import backoff
 from reconciler.bulkhead import Seam, attempt
 from reconciler.core.fleet.sources.plain_manifests import read_source
 from reconciler.errors import Bug, InvalidInput, OverspillError
-from reconciler.model.bounds import SOURCE_SECONDS, SOURCE_SIZE, SOURCE_THREADS
+from reconciler.model.bounds import SOURCE_OUTPUT, SOURCE_SECONDS, SOURCE_SIZE, SOURCE_THREADS
 from reconciler.model.capacity import Observed
 from reconciler.model.ids import CommitId
 from reconciler.model.manifest_source import RepositoryContents, RepositorySource, SourceContent, UnreadSource
@@ -42,6 +42,7 @@ BOUNDS = RemoteBounds(
     standstill=timedelta(seconds=SOURCE_SECONDS.most),
     total=timedelta(seconds=SOURCE_SECONDS.most),
     size=SOURCE_SIZE.most,
+    output=SOURCE_OUTPUT,
 )
 """Bounds on one exchange with a repository that a template names."""
 MAX_AGE = timedelta(minutes=2)

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from reconciler.adapters.helm.rendering import ChartManifests, Helm
 from reconciler.backoff import Backoff
 from reconciler.errors import InvalidInput, Pending, Transient
-from reconciler.model.bounds import CHART_PROCESSES, CHARTS_AWAITED, CHARTS_KEPT, CHARTS_WAITING
+from reconciler.model.bounds import CHARTS_AWAITED, CHARTS_KEPT, CHARTS_WAITING
 from reconciler.model.ids import WorkspaceName
 from reconciler.model.workload import HelmConfig, Json
 from reconciler.ports import Wake
@@ -162,7 +162,7 @@ class ChartQueue:
             while len(queue) > CHARTS_WAITING.most:  # the next pass asks again
                 oldest, _ = queue.popitem(last=False)
                 self._renderings[oldest].waits = False
-            if len(self._threads) < CHART_PROCESSES.most and not self._closing:
+            if len(self._threads) < self._helm.at_once and not self._closing:
                 thread = Thread(target=self._work, name=f"charts-{len(self._threads)}", daemon=True)
                 self._threads.append(thread)
                 thread.start()

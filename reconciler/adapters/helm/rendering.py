@@ -27,9 +27,10 @@ from threading import Lock
 from urllib.parse import urlsplit
 
 from reconciler.adapters import operating_system
+from reconciler.adapters.child_memory import helm_bounds, own_limit
 from reconciler.adapters.helm.output import objects
 from reconciler.errors import InvalidInput, Transient
-from reconciler.model.bounds import CHART_CACHE, CHART_FILE, CHART_MEMORY, CHART_OUTPUT, CHART_SECONDS
+from reconciler.model.bounds import CHART_CACHE, CHART_FILE, CHART_OUTPUT, CHART_SECONDS
 from reconciler.model.ids import WorkspaceName
 from reconciler.model.workload import HelmConfig, Json
 from reconciler.text.findings import shortened
@@ -75,9 +76,13 @@ class ChartManifests:
 class Helm:
     """Helm 3 or 4 on the PATH (a `ports.Charts` that makes its caller wait)."""
 
-    def __init__(self, *, timeout: float = CHART_SECONDS.most, memory: int = CHART_MEMORY.most) -> None:
+    def __init__(self, *, timeout: float = CHART_SECONDS.most, limit: int | None = None) -> None:
+        """Share the memory of this container, or of one with such a limit in bytes."""
+        bounds = helm_bounds(own_limit() if limit is None else limit)
         self._timeout = timeout
-        self._memory = memory
+        self._memory = bounds.memory
+        self.at_once = bounds.processes
+        """The most helms that may run at a time."""
         self._running: set[int] = set()
         self._lock = Lock()
         self._stopped = False

@@ -16,10 +16,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
-from threading import Lock, Timer
+from threading import BoundedSemaphore, Lock, Timer
 from typing import IO, cast
 
 from reconciler.adapters import operating_system
+from reconciler.adapters.child_memory import message_bounds, own_limit
 from reconciler.adapters.notification.apprise_program import AppriseMessage, AppriseResult
 from reconciler.adapters.notification.sender import NotTaken
 from reconciler.model.bounds import MESSAGE_MEMORY, MESSAGE_TIME
@@ -94,19 +95,21 @@ class _AppriseProcess:
 class _AppriseProcesses:
     """The processes that have nothing to do; a thread borrows one for a message."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, at_once: int) -> None:
         self._lock = Lock()
+        self._turns = BoundedSemaphore(at_once)
         self._idle: dict[_AppriseProcess, Timer] = {}
 
     @contextmanager
     def borrow(self) -> Iterator[_AppriseProcess]:
-        """Lend a process, and keep it where it serves afterwards. Raises OSError where none can be started."""
-        process = self._take() or _AppriseProcess()
-        try:
-            yield process
-        finally:
-            if not process.serves or not self._keep(process):
-                process.end()
+        """Lend a process in its turn, and keep it where it serves afterwards. Raises OSError where none can start."""
+        with self._turns:
+            process = self._take() or _AppriseProcess()
+            try:
+                yield process
+            finally:
+                if not process.serves or not self._keep(process):
+                    process.end()
 
     def close(self) -> None:
         """End those that have nothing to do; those of threads that still deliver end with this process."""
@@ -141,7 +144,7 @@ class _AppriseProcesses:
             process.end()
 
 
-_PROCESSES = _AppriseProcesses()
+_PROCESSES = _AppriseProcesses(at_once=message_bounds(own_limit()).processes)
 atexit.register(_PROCESSES.close)
 
 
