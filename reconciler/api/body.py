@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from asyncio import timeout
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from http import HTTPStatus
 from typing import TypeVar
@@ -12,11 +14,13 @@ from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
+from reconciler.access.rights import Caller
 from reconciler.api.refusal import HttpError
 from reconciler.bulkhead import Seam, attempt
 from reconciler.core.schema import yaml
 from reconciler.daemon.bug_log import BUGS
 from reconciler.errors import Bug, InvalidInput
+from reconciler.model.bounds import API_BODIES_OF_CALLER, API_BODY, API_BODY_SECONDS
 from reconciler.model.workload import Json
 from reconciler.text.findings import Finding, shortened
 
@@ -37,18 +41,60 @@ def documents(items: Iterable[T], convert: Callable[[T], Json], name: Callable[[
     return [document for document in converted if not isinstance(document, Bug)]
 
 
-MAX_BODY = 1 << 20
-"""Most bytes of a body; a file of the fleet repository has the same limit."""
+MAX_BODY = API_BODY.most
 _MOST_READ = 32 << 20
 """Bytes that are read and dropped of an oversized body with a Content-Length, so that its sender receives the 413.
 
 A connection that closes while the client still sends loses the answer."""
 _SMALL = 16 << 10
-_SECONDS = 10
+_SECONDS = API_BODY_SECONDS.most
+_CLOSED = {"Connection": "close"}
+"""For answers before a body is complete: its sender is not waited for any longer."""
 
 
-async def read_body(request: Request) -> bytes:
-    """Read a request's body, up to 1 MiB and for ten seconds; raises HttpError beyond either."""
+class _Receiving:
+    """The bodies that are being received, by caller: one who sends them slowly takes the requests of no other.
+
+    For use in event loops alone.
+    """
+
+    def __init__(self) -> None:
+        self._bodies = Counter[Hashable]()
+
+    @contextmanager
+    def body(self, key: Hashable) -> Iterator[None]:
+        """Count one body of a sender while it is received. Raises HttpError beyond the bound."""
+        if self._bodies[key] >= API_BODIES_OF_CALLER.most:
+            raise HttpError(
+                HTTPStatus.TOO_MANY_REQUESTS,
+                f"{API_BODIES_OF_CALLER.most} bodies of this caller are on their way",
+                hint="try again in 1 s",
+                headers={"Retry-After": "1", **_CLOSED},
+            )
+        self._bodies[key] += 1
+        try:
+            yield
+        finally:
+            self._bodies[key] -= 1
+            if not self._bodies[key]:
+                del self._bodies[key]
+
+
+_RECEIVING = _Receiving()
+
+
+async def read_body(request: Request, *, sender: Hashable = None) -> bytes:
+    """Read a request's body within the bounds of size, time and number; raises HttpError beyond any.
+
+    The sender is the caller, where one has logged in. Those who have not, as of webhooks and log-ins, are one sender
+    for each route.
+    """
+    caller: Caller | None = getattr(request.state, "caller", None)
+    with _RECEIVING.body(sender or (request.url.path if caller is None else caller.key)):
+        return await _read(request)
+
+
+async def _read(request: Request) -> bytes:
     too_large = HttpError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "the body is over 1 MiB", hint="try splitting it")
     length = request.headers.get("content-length", "")
     announced = int(length) if length.isdecimal() else 0
@@ -66,7 +112,8 @@ async def read_body(request: Request) -> bytes:
                 if size <= MAX_BODY:
                     parts.append(part)
     except TimeoutError as error:
-        raise HttpError(HTTPStatus.REQUEST_TIMEOUT, f"the body took longer than {_SECONDS} s") from error
+        message = f"the body took longer than {_SECONDS} s"
+        raise HttpError(HTTPStatus.REQUEST_TIMEOUT, message, headers=_CLOSED) from error
     except ClientDisconnect as error:
         raise HttpError(HTTPStatus.BAD_REQUEST, "the connection was closed before the body was complete") from error
     if size > MAX_BODY:

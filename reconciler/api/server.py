@@ -14,12 +14,10 @@ import uvicorn
 
 from reconciler.api.security.connections import Connections
 from reconciler.errors import InvalidInput, OverspillError
+from reconciler.model.bounds import API_CONNECTIONS, API_HEADER_SECONDS, API_REQUESTS
 
 _START_TIME = 10.0
 _STOP_TIME = 5
-_MOST_REQUESTS = 200
-"""Requests in progress, each with up to 1 MiB of body in memory: fewer than connections, and enough for many writes
-that wait for their commit beside the reads."""
 
 
 class HttpServer:
@@ -32,8 +30,8 @@ class HttpServer:
         host: str,
         port: int,
         tls: ssl.SSLContext | None = None,
-        patience: float = 10,
-        most: int = 256,
+        patience: float = API_HEADER_SECONDS.most,
+        most: int = API_CONNECTIONS.most,
     ) -> None:
         """Take an ASGI application and an address; port 0 takes a free one. With `tls` only https is served.
 
@@ -41,7 +39,7 @@ class HttpServer:
         """
         self._host, self._port = host, port
         self._patience = patience
-        self._connections = Connections(patience=patience, most=most, most_requests=_MOST_REQUESTS)
+        self._connections = Connections(patience=patience, most=most, most_requests=API_REQUESTS.most)
         config = uvicorn.Config(
             app,
             ws="none",

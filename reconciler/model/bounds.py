@@ -40,6 +40,8 @@ class Unit(StrEnum):
     PROCESSES = "processes"
     REPLICAS = "replicas"
     COMMITS = "commits"
+    CONNECTIONS = "connections"
+    REQUESTS = "requests"
     PIECES = "pieces"
     PASSES = "passes"
 
@@ -444,6 +446,49 @@ MESSAGE_PROCESSES = InputBound(
 )
 
 # Requests to the API
+
+API_BODY = InputBound(
+    input=BoundedInput.REQUESTS,
+    of="the body of a request",
+    most=1 << 20,
+    unit=Unit.BYTES,
+    beyond="is answered with 413",
+)
+API_BODY_SECONDS = InputBound(
+    input=BoundedInput.REQUESTS,
+    of="the time in which a body comes, however it is sent",
+    most=10,
+    unit=Unit.SECONDS,
+    beyond="is answered with 408, and its connection closed",
+)
+API_BODIES_OF_CALLER = InputBound(
+    input=BoundedInput.REQUESTS,
+    of="the bodies of one caller that are being received; on a route without a login, those of all callers together",
+    most=32,
+    unit=Unit.REQUESTS,
+    beyond="is answered with 429, and its connection closed",
+)
+API_HEADER_SECONDS = InputBound(
+    input=BoundedInput.REQUESTS,
+    of="the time in which the header of a request comes, and a handshake",
+    most=10,
+    unit=Unit.SECONDS,
+    beyond="has its connection closed",
+)
+API_CONNECTIONS = InputBound(
+    input=BoundedInput.REQUESTS,
+    of="open connections",
+    most=256,
+    unit=Unit.CONNECTIONS,
+    beyond="takes the place of the oldest one without a request",
+)
+API_REQUESTS = InputBound(
+    input=BoundedInput.REQUESTS,
+    of="requests that are being answered",
+    most=200,
+    unit=Unit.REQUESTS,
+    beyond="is answered with 503, unless it asks for /healthz or /readyz",
+)
 
 # Recordings and files of the lab
 

@@ -99,7 +99,7 @@ def router(pushed: PushedObservations, wake: Wake, clock: Clock, *, token: str) 
                 f"{kind or 'no content type'} is neither JSON nor YAML",
                 hint="try -H 'Content-Type: application/yaml'",
             )
-        observations = await run_in_threadpool(parse, await read_body(request))
+        observations = await run_in_threadpool(parse, await read_body(request, sender="observations"))
         try:
             result = pushed.take(observations)
         except InvalidInput as error:
