@@ -150,7 +150,7 @@ CLUSTER_BYTES_IN_FLIGHT = InputBound(
 )
 CLUSTER_WORK = InputBound(
     input=BoundedInput.CLUSTERS,
-    of="the reading of one cluster's answers at once; later ones share two fifths of a core with those of others",
+    of="the reading of one cluster's answers at once; then those of all share two fifths of a core",
     most=30,
     unit=Unit.SECONDS,
     beyond="is read more slowly",
@@ -244,8 +244,7 @@ CHART_OBJECTS = InputBound(
 )
 CHART_PROCESSES = InputBound(
     input=BoundedInput.CHARTS,
-    of="helm at work: one for a workspace, in turn; fewer where they could take over three eighths of the"
-    " container's memory limit, such as one where it is 1 GiB",
+    of="helm at work, one for a workspace; fewer where three eighths of the container's limit hold fewer: one in 1 GiB",
     most=4,
     unit=Unit.PROCESSES,
     beyond="waits for its turn",
@@ -403,7 +402,7 @@ NOTIFICATION_WORKERS = InputBound(
 )
 NOTIFICATION_WORKERS_OF_OWNER = InputBound(
     input=BoundedInput.NOTIFICATIONS,
-    of="the receivers of one workspace, or of the whole fleet, that are told at one moment",
+    of="the receivers of one workspace, or of the fleet, that are told at one moment",
     most=2,
     unit=Unit.THREADS,
     beyond="wait for a thread of their own workspace; those that fail come last",
@@ -431,15 +430,14 @@ MESSAGE_TIME = InputBound(
 )
 MESSAGE_MEMORY = InputBound(
     input=BoundedInput.NOTIFICATIONS,
-    of="a process that delivers messages by Apprise: what a receiver answers is in it",
+    of="a process of Apprise that delivers messages, with what a receiver answers",
     most=128 << 20,
     unit=Unit.BYTES,
     beyond="ends, and the message is tried again as any that is not taken",
 )
 MESSAGE_PROCESSES = InputBound(
     input=BoundedInput.NOTIFICATIONS,
-    of="these processes; fewer where they could take over a quarter of the container's memory limit, such as two"
-    " where it is 1 GiB",
+    of="these processes; fewer where a quarter of the container's limit holds fewer: two in 1 GiB",
     most=16,
     unit=Unit.PROCESSES,
     beyond="waits for its turn",
@@ -463,7 +461,7 @@ API_BODY_SECONDS = InputBound(
 )
 API_BODIES_OF_CALLER = InputBound(
     input=BoundedInput.REQUESTS,
-    of="the bodies of one caller that are being received; on a route without a login, those of all callers together",
+    of="the bodies of one caller that are on their way; on a route without a login, those of all callers",
     most=32,
     unit=Unit.REQUESTS,
     beyond="is answered with 429, and its connection closed",
@@ -529,6 +527,14 @@ RECORDING_PASSES = InputBound(
 )
 
 # Demand
+
+ASKED_REPLICAS = InputBound(
+    input=BoundedInput.DEMAND,
+    of="the replicas that a signal of any kind, or the pods of a workload, ask for",
+    most=100_000,
+    unit=Unit.REPLICAS,
+    beyond="counts as the bound: no more than every cluster has",
+)
 
 
 def all_bounds() -> tuple[tuple[str, InputBound], ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import marshal
+import math
 import re
 from typing import NoReturn
 
@@ -40,7 +41,8 @@ def parse_json(data: bytes, bounds: JsonBounds) -> Json:
 
     Bytes that are no UTF-8 and halves of surrogate pairs become U+FFFD, so that every string can be written again.
     Values are counted by commas and brackets before anything is built, those within strings included. A whole number of
-    more digits than Python reads becomes null: it costs the field that it stands in.
+    more digits than Python reads becomes null, and so does one that is infinite to it, such as 1e400: it costs the
+    field that it stands in.
     """
     if len(data) > bounds.size.most:
         raise JsonTooLarge(f"is over {bounds.size}")
@@ -52,7 +54,8 @@ def parse_json(data: bytes, bounds: JsonBounds) -> Json:
         raise JsonTooDeep(f"is nested over {bounds.depth}") from None
     except ValueError as error:
         raise UnreadableJson(f"is no JSON: {error}") from error
-    if _deeper_than(value, bounds.depth.most):
+    opened = data.count(b"[") + data.count(b"{")
+    if opened > bounds.depth.most and _deeper_than(value, bounds.depth.most, opened):
         raise JsonTooDeep(f"is nested over {bounds.depth}")
     written = _WRITTEN_SURROGATE.search(data) is not None
     return _paired(value) if written and _SURROGATE.search(json.dumps(value, ensure_ascii=False)) else value
@@ -61,12 +64,18 @@ def parse_json(data: bytes, bounds: JsonBounds) -> Json:
 def _loads(text: str) -> Json:
     """Parse a text, with null for numbers of more digits than are read."""
     try:
-        value: Json = json.loads(text, parse_constant=_no_number)
+        value: Json = json.loads(text, parse_constant=_no_number, parse_float=_finite)
     except json.JSONDecodeError:
         raise
     except ValueError:  # beyond sys.get_int_max_str_digits, or no number
-        value = json.loads(text, parse_constant=_no_number, parse_int=_readable_int)
+        value = json.loads(text, parse_constant=_no_number, parse_float=_finite, parse_int=_readable_int)
     return value
+
+
+def _finite(digits: str) -> float | None:
+    """Return a number; None for one such as 1e400, which Python reads as infinite."""
+    number = float(digits)
+    return number if math.isfinite(number) else None
 
 
 def _readable_int(digits: str) -> int | None:
@@ -81,8 +90,10 @@ def count_values(data: bytes) -> int:
     return 1 + data.count(b",") + data.count(b"[") + data.count(b"{")
 
 
-def _deeper_than(value: Json, depth: int) -> bool:
-    """Return whether lists and objects are nested deeper than `depth`."""
+def _deeper_than(value: Json, depth: int, opened: int) -> bool:
+    """Return whether lists and objects, of which there are at most `opened`, are nested deeper than `depth`."""
+    if opened < _MARSHAL_DEPTH:  # the lists around it would take longer than a walk
+        return _is_deeper(value, depth)
     wrapped = value
     for _ in range(_MARSHAL_DEPTH - depth):
         wrapped = [wrapped]

@@ -61,6 +61,15 @@ def test_a_number_of_too_many_digits_costs_its_field_alone() -> None:
     assert parse_json(text, wide) == {"huge": None, "usual": 7, "large": int("9" * 300)}
 
 
+def test_a_number_that_is_infinite_to_python_costs_its_field_alone() -> None:
+    assert parse_json(b'{"huge": 1e400, "low": -1E999, "usual": 1.5, "large": 1e300}', BOUNDS) == {
+        "huge": None,
+        "low": None,
+        "usual": 1.5,
+        "large": 1e300,
+    }
+
+
 @pytest.mark.parametrize("most", [1, 2, 64, CLUSTER_DEPTH.most])
 @pytest.mark.parametrize("innermost", [b"", b"1", b'{"a": 1}'])
 def test_depth_is_bounded_to_the_level(most: int, innermost: bytes) -> None:

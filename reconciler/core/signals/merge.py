@@ -13,6 +13,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from reconciler.model.bounds import ASKED_REPLICAS
 from reconciler.model.capacity import MissingReplicas
 from reconciler.model.signal import ReplicaRequest
 from reconciler.text.wording import count
@@ -38,9 +39,10 @@ def merge(
     """Add up the missing replicas as steps, in the order in which they fall due.
 
     At every moment the steps that are due sum up to ``max(pods + beyond, others)`` of what is due of each signal by
-    itself: of the pods that wait at most `pods` in all, of asks the highest. Pods and asks fall due after the `window`,
-    planned asks at once. The order of the signals makes no difference.
+    itself: of the pods that wait at most `pods` in all, of asks the highest, and of each no more than its bound. Pods
+    and asks fall due after the `window`, planned asks at once. The order of the signals makes no difference.
     """
+    pods = min(pods, ASKED_REPLICAS.most)
     # Most workloads, of which there may be very many: no replica is missing, or pods of one moment wait.
     if not asks and (not waiting or (len(waiting) == 1 and 0 < waiting[0].replicas <= pods)):
         return tuple(waiting)
@@ -49,12 +51,13 @@ def merge(
     steps: list[MissingReplicas] = []
     waited = beyond = others = reached = 0
     for event in sorted(events):
+        replicas = min(event.replicas, ASKED_REPLICAS.most)
         if event.rank == _PODS:
-            waited = min(pods, waited + event.replicas)
+            waited = min(pods, waited + replicas)
         elif event.rank == _BEYOND:
-            beyond = max(beyond, event.replicas)
+            beyond = max(beyond, replicas)
         else:
-            others = max(others, event.replicas)
+            others = max(others, replicas)
         level = max(waited + beyond, others)
         if level > reached:
             steps.append(

@@ -12,14 +12,15 @@ from datetime import datetime, timedelta
 from typing import Generic, NamedTuple, TypeVar
 
 from reconciler.errors import InvalidInput
+from reconciler.model.bounds import ASKED_REPLICAS
 from reconciler.model.ids import WorkloadId
 from reconciler.model.signal import DemandLevel, Foresight, ReplicaRequest, SignalFreshness
 
 A = TypeVar("A")
 """The answers of a service."""
 
-MOST = 100_000
-"""Replicas that an answer may come to; a queue of a billion asks for no more than every cluster has."""
+MOST = ASKED_REPLICAS.most
+"""Replicas that an answer may come to."""
 
 
 class SourcedSignal(ABC, Generic[A]):
