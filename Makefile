@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 CONTRACT := .venv-contract
 DOCS := .venv-docs
 
-.PHONY: help demo test properties check e2e e2e-platform contract times long-run bench lab lab-docs site pictures screenshots chaos fuzz schemas reference requirements kubernetes-kinds clean
+.PHONY: help demo test properties check e2e e2e-platform contract times long-run bench bounds lab lab-docs site pictures screenshots chaos fuzz schemas reference requirements kubernetes-kinds clean
 
 help:
 	@echo "make demo    a GPU shortage, from burst to return, on this machine (demo-out/)"
@@ -19,6 +19,7 @@ help:
 	@echo "make times   how long a burst takes over real control planes, step by step"
 	@echo "make long-run hours of bursts and faults in one, over real control planes; NODES, PODS, BURSTS, MINUTES"
 	@echo "make bench   the figures, one a line: name value bound"
+	@echo "make bounds  measures each bound on an input, at it and beyond it, for docs/reference/bounds.md"
 	@echo "make lab     the figures of the lab with the policy of init; TRACES=DIRECTORY has logs of real traffic"
 	@echo "make lab-docs writes the figures of docs/how-to/policies.md and the pictures of docs/how-to/lab.md anew"
 	@echo "make site    the documentation as a site in .site, with search; needs a package index once"
@@ -104,6 +105,10 @@ bench: $(STAMP)
 TRACES ?= $(wildcard ../shared/traces)
 lab: $(STAMP)
 	@$(RUN)/python -m tests.bench.lab $(TRACES)
+
+bounds: $(STAMP)
+	@$(RUN)/python -m tests.bounds
+	$(RUN)/python -m tests.docs.reference_tables
 
 lab-docs: $(STAMP)
 	$(RUN)/python -m tests.docs.policy_tables

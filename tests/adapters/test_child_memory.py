@@ -34,8 +34,8 @@ def test_manifest_of_the_daemon_runs_what_the_table_says_of_its_limit() -> None:
     assert container["resources"]["limits"]["memory"] == "1Gi"
     helms, messages = helm_bounds(GIB), message_bounds(GIB)
     assert (helms.processes, messages.processes) == (1, 2)
-    assert "one where it is 1 GiB" in CHART_PROCESSES.of
-    assert "two where it is 1 GiB" in " ".join(MESSAGE_PROCESSES.of.split())
+    assert "one in 1 GiB" in CHART_PROCESSES.of
+    assert "two in 1 GiB" in MESSAGE_PROCESSES.of
 
 
 @pytest.mark.parametrize("file", ["memory.max", "memory/memory.limit_in_bytes"])

@@ -23,6 +23,8 @@ from reconciler.core.schema import KINDS, json_schema
 from reconciler.core.schema.egs.deploy import DeployFile
 from reconciler.core.schema.egs.gpr import TermsFile
 from reconciler.model.bounds import all_bounds
+from tests.bounds.record import read as read_measured
+from tests.bounds.record import row
 from tests.docs.kind_tables import kind_table
 
 CHECKOUT = Path(__file__).parents[2]
@@ -83,10 +85,13 @@ def table(what: str, name: str) -> str:
 
 
 def bounds_table() -> str:
-    """Write the bounds of all inputs, in groups of one input each."""
-    lines = ["| input | of | most | beyond it, the input |\n|---|---|---|---|\n"]
-    for _, bound in all_bounds():
-        lines.append(f"| {bound.input} | {bound.of} | {bound} | {bound.beyond} |\n")
+    """Write a table of bounds for each input, with what was measured of them."""
+    measured, lines = read_measured(), list[str]()
+    for kind, bounds in groupby(all_bounds(), lambda each: each[1].input):
+        lines.append(f"\n## {kind}\n\n| of | most | beyond it, the input | at it | beyond | late |\n{'|---' * 6}|\n")
+        for name, bound in bounds:
+            cells = " | ".join(row(measured[name], bound.unit)) if name in measured else " | | "
+            lines.append(f"| {bound.of} | {bound} | {bound.beyond} | {cells} |\n")
     return "".join(lines)
 
 
