@@ -12,7 +12,7 @@ from threading import Lock
 from reconciler.adapters.kube.followed_companions import FollowedCompanions
 from reconciler.adapters.kube.followed_objects import FollowedObjects
 from reconciler.adapters.kube.server import ApiServer
-from reconciler.adapters.kube.stream import ListOptions, Stream, check_number, describe_muted
+from reconciler.adapters.kube.stream import ListOptions, ObjectNumbers, Stream, describe_muted
 from reconciler.adapters.kube.targets import ClusterTarget
 from reconciler.adapters.kube.tasks import cancel, send_heartbeats
 from reconciler.adapters.kube.timing import WatchTiming
@@ -100,6 +100,7 @@ class FollowedCluster:
         self._changed = changed
         self._lock = Lock()
         self._state = ClusterState(target.refs, target.marks, target.kinds, target.sources, target.unlabelled)
+        self._numbers = ObjectNumbers()
         self.unreadable = UnreadableObjects()
         self._streams: dict[Watched, Stream] = {}
         self._tasks: dict[Watched, asyncio.Task[None]] = {}
@@ -270,7 +271,7 @@ class FollowedCluster:
         """Apply a page of a list."""
         with self._lock:
             effects = []
-            check_number(resource, self._state.number(resource), len(items))
+            self._numbers.add(resource, len(items), lambda: self._state.number(resource))
             version = self._streams[resource].api_version
             for raw in items:
                 seen.add(key_of(raw))
@@ -302,7 +303,7 @@ class FollowedCluster:
                 effect = self._state.remove(resource, key_of(raw))
                 self.unreadable.forget(resource, key_of(raw))
             else:
-                check_number(resource, self._state.number(resource), 1)
+                self._numbers.add(resource, 1, lambda: self._state.number(resource))
                 effect = self.unreadable.apply(resource, raw, self._state.steps(resource, raw))
         self._note(effect)
 

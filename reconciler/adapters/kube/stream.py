@@ -423,6 +423,25 @@ class Stream:
         self._version = _ListMetadata.of(metadata).version or self._version if isinstance(metadata, dict) else ""
 
 
+class ObjectNumbers:
+    """Upper bounds on the numbers of objects of resources.
+
+    To count them takes time that grows with the cluster, so that they are counted only once the upper bound of a
+    resource passes the bound, and not at each event.
+    """
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._most: Counter[Watched] = Counter()
+
+    def add(self, resource: Watched, more: int, number: Callable[[], int]) -> None:
+        """Check that there is room for some more; `number` counts those of the resource. Raises Transient."""
+        if self._most[resource] + more > CLUSTER_OBJECTS.most:
+            self._most[resource] = number()
+            check_number(resource, self._most[resource], more)
+        self._most[resource] += more
+
+
 def check_number(resource: Watched, number: int, more: int) -> None:
     """Check that the objects of a resource, with some more, are not too many. Raises Transient."""
     if number + more > CLUSTER_OBJECTS.most:
