@@ -5,12 +5,18 @@ from __future__ import annotations
 import ast
 import importlib
 import re
+import time
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from reconciler.core.validation.custom_resources import custom_kind
+from reconciler.core.validation.objects import check_object
+from reconciler.core.workloads.builtin_kinds import NO_KINDS
+from reconciler.model.kubernetes.object_schema import ObjectSchemas
 from tests.text.pattern_attacks import SEARCHES, attacks, too_slow
 
 ROOT = Path(__file__).parents[2]
@@ -162,3 +168,34 @@ def test_attacks_tell_linear_patterns_from_others(written: str, method: str, lin
 
 def _verdict(pattern: re.Pattern[Any], methods: frozenset[str]) -> str:
     return next((verdict for unit in attacks(pattern) if (verdict := too_slow(pattern, methods, unit))), "")
+
+
+def test_patterns_of_a_definition_are_never_tried_on_what_tenants_write() -> None:
+    spec = {"type": "object", "properties": {"name": {"type": "string", "pattern": "^(a+)+$"}}}
+    outline = {"type": "object", "properties": {"spec": spec, "tags": {"type": "object", "additionalProperties": spec}}}
+    definition = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "spec": {
+            "group": "example.com",
+            "names": {"kind": "Model", "plural": "models"},
+            "versions": [{"name": "v1", "served": True, "schema": {"openAPIV3Schema": outline}}],
+        },
+    }
+    kind, findings = custom_kind(definition)
+    assert kind is not None
+    assert findings == ()
+    text = "a" * 60 + "!"  # a search for it would take 2^60 steps
+    written = {"apiVersion": "example.com/v1", "kind": "Model", "metadata": {"name": "a"}, "spec": {"name": text}}
+    manifest = {**written, "tags": {"a": {"name": text}}, "metadata": {"name": "a"}}
+    schemas = ObjectSchemas(custom={kind.name: kind})
+    assert check_object(manifest, (), schemas, NO_KINDS, rendered=True) == ()
+    wrong = {**manifest, "spec": {"name": 7}}
+    assert len(check_object(wrong, (), schemas, NO_KINDS, rendered=True)) == 1, "the rest of the schema is held"
+
+
+@pytest.mark.parametrize("text", ["a" * 100_000, "ab" * 50_000 + "!"])
+def test_globs_of_the_fleet_take_linear_time(text: str) -> None:
+    began = time.thread_time()
+    assert not fnmatchcase(text, "*a" * 30 + "*c")
+    assert time.thread_time() - began < 5, "a walk back from each star would take a day"
