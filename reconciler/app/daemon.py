@@ -97,7 +97,7 @@ def serve(settings: Settings) -> None:
         )
         traces = stack.enter_context(closing(open_traces(settings.traces)))
         measure = partial(_measured, process.call, traces.call)
-        repository = stack.enter_context(open_repository(settings, measure))
+        repository = stack.enter_context(open_repository(settings, measure, ended=lambda: loop.is_stopping))
         charts = stack.enter_context(closing(ChartQueue(Helm(), wake=wake)))
         pushed, files = PushedObservations(), observation_files(settings)
         clusters = stack.enter_context(watched_clusters(settings, timedelta(), wake, measure))

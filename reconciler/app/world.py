@@ -81,8 +81,17 @@ def allowed_signers(settings: Settings) -> AllowedSigners | None:
     return AllowedSigners(ssh=settings.allowed_signers, openpgp=settings.allowed_openpgp_keys)
 
 
-def open_repository(settings: Settings, measure: MeasureCall = unmeasured_call, *, cache: str = "") -> GitRepository:
-    """Open the mirror of the fleet repository, which its user closes; `cache` names one below that of the passes."""
+def open_repository(
+    settings: Settings,
+    measure: MeasureCall = unmeasured_call,
+    *,
+    cache: str = "",
+    ended: Callable[[], bool] = lambda: False,
+) -> GitRepository:
+    """Open the mirror of the fleet repository, which its user closes; `cache` names one below that of the passes.
+
+    A fetch is given up once `ended`.
+    """
     return GitRepository(
         settings.repo,
         cache=settings.cache_dir / cache,
@@ -94,6 +103,7 @@ def open_repository(settings: Settings, measure: MeasureCall = unmeasured_call, 
         signing=signing_key(settings),
         trailers=settings.commit_trailers,
         allowed_signers=allowed_signers(settings),
+        ended=ended,
         measure=measure,
     )
 

@@ -217,6 +217,11 @@ class Loop(Generic[OutcomeT]):
         self._stopping = True
         self._reasons.put(_STOP)
 
+    @property
+    def is_stopping(self) -> bool:
+        """Whether `stop` has been called."""
+        return self._stopping
+
     def vitals(self) -> Vitals:
         """Tell how the loop is doing, from any thread."""
         return Vitals(

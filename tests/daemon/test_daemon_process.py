@@ -23,10 +23,14 @@ from reconciler.core.ledger.restraints import ledger_path, write_restraints
 from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
 from tests.builders.placement_records import restraint
 from tests.fakes import slurm
+from tests.fakes.loopback import LoopbackServer
 from tests.fakes.prometheus import serving
 from tests.fakes.warm_command import overspill
+from tests.git.test_endless_remotes import Endless
 
 LAYOUT = Path(__file__).parents[2] / "repo-layout"
+GRACE = int(re.findall(r"terminationGracePeriodSeconds: (\d+)", (LAYOUT / "bootstrap" / "daemon.yaml").read_text())[0])
+"""Seconds between SIGTERM and SIGKILL in the manifest of the daemon."""
 
 
 def git(*args: str, at: Path) -> str:
@@ -120,6 +124,20 @@ def test_sigterm_finishes_the_push_under_way_and_leaves(fleet: Fleet) -> None:
         assert process.wait(60) == 0
         told = process.stdout.read()
     assert len(fleet.bursts()) == 1
+    assert "Traceback" not in told
+
+
+def test_sigterm_ends_a_daemon_whose_fetch_never_does(fleet: Fleet) -> None:
+    Endless.asked.clear()
+    Endless.over.clear()
+    with LoopbackServer(Endless) as server:
+        with fleet.daemon("--repo", f"{server.url}/fleet.git") as process:
+            assert Endless.asked.wait(60)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(GRACE) == 0
+            told = process.stdout.read()
+        Endless.over.set()
+    assert "git fetch: stopping" in told
     assert "Traceback" not in told
 
 

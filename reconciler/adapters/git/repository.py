@@ -82,7 +82,7 @@ class GitRepository:
     the remote's `directory` below it; what the first one knows of our branches counts for it. `main_cache` is the cache
     of the passes, for a repository beside them with another one. `committer` is the committer of our commits, by which
     they are recognised; `bounds` are those of one exchange with the remote, or `timeout` alone is that of its silence;
-    what waits for the remote is given up once `ended`. `measure` measures the commands that talk to it.
+    a fetch is given up once `ended`. `measure` measures the commands that talk to it.
     """
 
     def __init__(

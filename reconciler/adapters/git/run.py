@@ -87,7 +87,7 @@ class Runner:
     bounds: RemoteBounds
     """Bounds on the commands that talk to the remote."""
     ended: Callable[[], bool] = lambda: False
-    """Whether nothing is to be waited for any more, as the process ends."""
+    """Whether no fetch is to be waited for any more, as the process ends."""
     measure: MeasureCall = unmeasured_call
     """Measures the commands that talk to the remote."""
 
@@ -206,7 +206,7 @@ class _Exchange:
     def check(self, heard: int) -> None:
         """Raise Transient once a bound is passed; `heard` are the bytes of output so far."""
         now, bounds = monotonic(), self._bounds
-        if self._ended():
+        if self._ended() and self._command != "push":  # what others may have seen of a push is finished
             raise Transient(f"git {self._command}: stopping")
         if heard != self._heard:
             self._heard, self._heard_at = heard, now
