@@ -167,8 +167,9 @@ class Client:
             size = min(limit - len(placements), _MOST)
             params = _nonempty({**filters, "limit": str(size), "continue": after})
             answer = self._transport.ask("GET", "/api/v1/history", params=params)
-            placements += (row for row in rows(answer) if isinstance(row, Mapping))
-            after = _following(answer)
+            page = [row for row in rows(answer) if isinstance(row, Mapping)]
+            placements += page
+            after = _following(answer) if page else ""
             if not after or len(placements) >= limit:
                 return PastPlacements(placements=tuple(placements), more=bool(after))
 
@@ -231,7 +232,8 @@ class Client:
 
     def log(self) -> tuple[str, ...]:
         """Return the last lines of the daemon's log, each a JSON object as text."""
-        return tuple(map(str, self._got("/api/v1/log").get("lines") or ()))
+        lines = self._got("/api/v1/log").get("lines")
+        return tuple(map(str, lines)) if isinstance(lines, list) else ()
 
     def metrics(self) -> str:
         """Return what Prometheus scrapes, as text."""
@@ -255,8 +257,9 @@ class Client:
         while True:
             params = _nonempty({**filters, "limit": str(_PAGE), "continue": after})
             answer = self._transport.ask("GET", path, params=params)
-            yield from (row for row in rows(answer) if isinstance(row, Mapping))
-            after = _following(answer)
+            page = [row for row in rows(answer) if isinstance(row, Mapping)]
+            yield from page
+            after = _following(answer) if page else ""  # an empty page leads nowhere, whatever it says
             if not after:
                 return
 

@@ -265,6 +265,29 @@ def test_objects_may_come_from_a_file(terminal: Terminal, fleet: Path, tmp_path:
     assert "kind: ConfigMap" in (fleet / "templates" / "vllm.yaml").read_text()
 
 
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"spec": []}, "Deployment chat is left out: spec: Kubernetes takes a mapping here, not a list"),
+        ({"spec": {"selector": 7}}, "spec.selector: Kubernetes takes a mapping here"),
+        ({"metadata": {"name": {}}}, "metadata.name: Kubernetes takes a text here"),
+        (
+            {"spec": {"template": {"spec": {"containers": [None]}}}},
+            "spec.template.spec.containers[0]: Kubernetes takes",
+        ),
+    ],
+)
+def test_an_object_whose_fields_have_other_types_is_left_out_and_told(
+    terminal: Terminal, fleet: Path, tmp_path: Path, changed: dict[str, object], told: str
+) -> None:
+    live = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "chat"}, **changed}
+    (tmp_path / "live.json").write_text(json.dumps({"kind": "List", "items": [live, 7, None]}))
+    result = terminal("lend", "--fleet", str(fleet), "--primary", "worker-1", "--filename", str(tmp_path / "live.json"))
+    assert result.exit_code == 1
+    assert told in result.stderr
+    assert "has no workload" in result.stderr
+
+
 def test_a_workload_that_no_fleet_may_hold_leaves_no_file_behind(
     terminal: Terminal, fleet: Path, tmp_path: Path
 ) -> None:

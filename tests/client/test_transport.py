@@ -233,3 +233,11 @@ def test_fields_that_are_not_known_yet_are_kept_in_the_document() -> None:
     with serving(ITEM) as server, server.client() as client:
         item = client.placement("bookinfo")
     assert item.document == json.loads(ITEM.body)["data"]
+
+
+def test_pages_without_an_entry_end_a_list_whatever_they_say() -> None:
+    endless = said(200, data={"lines": 7}, metadata={"continue": "more"})
+    with serving(endless) as server, server.client() as client:
+        assert client.history(limit=50).placements == ()
+        assert list(client.placements()) == []
+        assert client.log() == ()

@@ -51,6 +51,7 @@ from tests.builders.inputs import VLLM, cluster, desired, placement, template
 from tests.builders.passes import SOURCE_FILES, START, Passes, seconds
 from tests.fakes.memory_repository import OURS, MemoryRepository
 from tests.fuzz.answers import ANSWER_TARGETS
+from tests.fuzz.command_inputs import COMMAND_TARGETS
 from tests.fuzz.foreign_files import FILE_TARGETS
 from tests.fuzz.mutations import (
     FLEETS,
@@ -265,6 +266,7 @@ TARGETS: tuple[Target, ...] = (
     Target(name="log", make=_make_log, run=_read_log),
     *ANSWER_TARGETS,
     *FILE_TARGETS,
+    *COMMAND_TARGETS,
 )
 """All but those that need a daemon or a server."""
 

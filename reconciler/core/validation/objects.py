@@ -42,6 +42,20 @@ def check_object(
     return findings
 
 
+def check_types(manifest: Mapping[str, Json]) -> tuple[Finding, ...]:
+    """Return the fields of an object, as an API server printed it, that have another type than Kubernetes gives them.
+
+    Unknown fields and words pass: the server may be newer. Of a custom kind the metadata are checked.
+    """
+    judgement = Judgement(rendered=True, partial=True, types_alone=True)
+    header = Schema(type="string")
+    schema = kubernetes.kind_schema(*_header(manifest)) or Schema(
+        type="object",
+        fields={"apiVersion": header, "kind": header, "metadata": kubernetes.definition(kubernetes.OBJECT_META)},
+    )
+    return check_value(manifest, schema, (), judgement)
+
+
 def unchecked_kinds(specs: Iterable[DeploySpec], schemas: ObjectSchemas) -> tuple[str, ...]:
     """List the kinds in these specs that have no schema, as ``apiVersion Kind``, each once and sorted."""
     headers = {_header(resource.manifest) for spec in specs for resource in spec.manifests}

@@ -29,6 +29,8 @@ class Judgement:
     rendered: bool
     # Whether a required field may be missing, because something completes the object.
     partial: bool = False
+    # Whether only the types of known fields count, as for an object of a newer API server.
+    types_alone: bool = False
 
 
 def check_value(value: Json, schema: Schema, loc: Loc, judgement: Judgement) -> tuple[Finding, ...]:
@@ -43,7 +45,7 @@ def check_value(value: Json, schema: Schema, loc: Loc, judgement: Judgement) -> 
 
 def _check(value: Json, schema: Schema, loc: Loc, judgement: Judgement) -> Iterator[Finding]:
     # 1. Anything goes, or nothing is said: API servers take null for a field that is absent.
-    if value is None or not schema.type:
+    if (value is None and not (judgement.types_alone and loc and isinstance(loc[-1], int))) or not schema.type:
         return
     # 2. An expression becomes what it renders to.
     if isinstance(value, str) and not judgement.rendered and has_expression(value):
@@ -52,7 +54,7 @@ def _check(value: Json, schema: Schema, loc: Loc, judgement: Judgement) -> Itera
     if not _TYPES[schema.type](value):
         yield _wrong_type(value, schema.type, loc)
     # 4. A word that is none of those that are taken.
-    elif schema.words and value not in schema.words:
+    elif schema.words and value not in schema.words and not judgement.types_alone:
         words = [str(word) for word in schema.words]
         message = f"{_shown(value)} is not one of {', '.join(words)}"
         yield Finding(loc=loc, message=message, hint=nearest(str(value), words) if len(words) > 1 else "")
@@ -67,7 +69,8 @@ def _check(value: Json, schema: Schema, loc: Loc, judgement: Judgement) -> Itera
 def _check_object(value: Mapping[str, Json], schema: Schema, loc: Loc, judgement: Judgement) -> Iterator[Finding]:
     fields = schema.fields
     missing = [] if judgement.partial else [name for name in schema.required if value.get(name) is None]
-    strangers = [] if schema.is_open or schema.values is not None else [name for name in value if name not in fields]
+    is_open = schema.is_open or schema.values is not None or judgement.types_alone
+    strangers = [] if is_open else [name for name in value if name not in fields]
     for name in strangers:
         if judgement.rendered or not has_expression(name):
             yield Finding(loc=(*loc, name), message="unknown field", hint=nearest(name, fields))
@@ -144,6 +147,6 @@ def _shown(value: Json) -> str:
     """Name a value for a message."""
     if isinstance(value, dict | list):
         return "a mapping" if isinstance(value, dict) else "a list"
-    if isinstance(value, bool):
-        return str(value).lower()
+    if value is None or isinstance(value, bool):
+        return "null" if value is None else str(value).lower()
     return repr(shortened(value, 40)) if isinstance(value, str) else shortened(str(value), 40)

@@ -34,8 +34,10 @@ from reconciler.core.onboarding.lend import (
     template_of,
 )
 from reconciler.core.schema import yaml
+from reconciler.core.validation.objects import check_types
 from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.core.workloads.builtin_kinds import Kinds, kind_of
+from reconciler.core.workloads.paths import at
 from reconciler.daemon.reconcile import draft
 from reconciler.environment import PREFIX
 from reconciler.errors import InvalidInput, Problem, Severity, Transient
@@ -46,6 +48,7 @@ from reconciler.model.policy import Desired
 from reconciler.model.workload import Json, WorkloadRef
 from reconciler.preview import decision_at
 from reconciler.settings import Settings
+from reconciler.text.findings import dotted, shortened
 from reconciler.text.wording import count
 
 _USUAL_NAMESPACE = "default"
@@ -209,14 +212,22 @@ def _objects(path: Path) -> list[Mapping[str, Json]]:
         data = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
     except OSError as error:
         raise InvalidInput(f"reading {shown}: {error.strerror or error}") from error
-    objects: list[Mapping[str, Json]] = []
+    values: list[Json] = []
     for document in yaml.parse(data, shown):
         value = document.value
-        if isinstance(value, dict) and str(value.get("kind", "")).endswith("List"):
-            objects += [item for item in value.get("items") or () if isinstance(item, dict)]
-        elif isinstance(value, dict):
-            objects.append(value)
-    return objects
+        is_list = isinstance(value, dict) and str(value.get("kind", "")).endswith("List")
+        items = value.get("items") if is_list else [value]
+        values += items if isinstance(items, list) else []
+    return [value for value in values if isinstance(value, dict) and _is_sound(value, shown)]
+
+
+def _is_sound(manifest: Mapping[str, Json], path: str) -> bool:
+    """Return whether the fields of an object have their types; warn of the first that has another one."""
+    findings = check_types(manifest)
+    if findings:
+        title = shortened(f"{manifest.get('kind')} {at(manifest, ('metadata', 'name'))}")
+        printing.warn(f"{path}: {title} is left out: {dotted(findings[0].loc)}: {findings[0].message}")
+    return not findings
 
 
 def _lent(live: LiveWorkload, desired: Desired, directory: FleetDirectory, wanted: Wanted) -> LentFiles:
