@@ -251,7 +251,7 @@ def test_an_object_that_is_nested_too_deeply_is_told(terminal: Terminal, fleet: 
     arguments = ("--fleet", str(fleet), "--primary", "worker-1", "--kubeconfig", str(clusters.kubeconfig))
     result = terminal("lend", "deployment/vllm", "-n", "demo", *arguments)
     assert result.exit_code == 1
-    assert "cluster worker-1 sent what no API server sends (is it one?)" in result.stderr
+    assert "cluster worker-1 sent what is nested over 500 levels" in result.stderr
 
 
 def test_objects_may_come_from_a_file(terminal: Terminal, fleet: Path, tmp_path: Path) -> None:

@@ -13,6 +13,16 @@ from reconciler.model.policy import Desired
 from reconciler.model.workload import Json
 
 GITHUB, GITLAB, GITEA = HostSoftware
+NO_PUSH_RULES: dict[str, Json] = {
+    "commit_message_regex": "",
+    "commit_message_negative_regex": None,
+    "member_check": False,
+    "prevent_secrets": True,
+    "max_file_size": 5,
+    "reject_unsigned_commits": False,
+}
+RULED: dict[str, Json] = {"protected": True, "effective_branch_protection_name": "place*"}
+SIGNED: dict[str, Json] = {"rule_name": "place*", "require_signed_commits": True}
 PAGE = "https://git.example.com/settings"
 
 
@@ -29,12 +39,29 @@ PAGE = "https://git.example.com/settings"
             Readiness.UNKNOWN,
             "not tell them to this account (404)",
         ),
-        (GITLAB, [(200, {"protected": True, "can_push": True})], Readiness.OK, "GitLab lets this account push"),
-        (GITLAB, [(200, {"protected": True, "can_push": False})], Readiness.MISSING, "the branch is protected"),
-        (GITLAB, [(404, {"message": "404 Branch Not Found"})], Readiness.UNKNOWN, "once the branch is there"),
-        (GITEA, [(200, {"user_can_push": False})], Readiness.MISSING, "Gitea does not let this account push"),
-        (GITEA, [(0, None)], Readiness.UNKNOWN, "does not tell them to this account (0)"),
-        (GITEA, [(200, "x")], Readiness.UNKNOWN, "does not tell them to this account (200)"),
+        (GITLAB, [(200, {"can_push": True}), (404, {})], Readiness.OK, "GitLab lets this account push"),
+        (GITLAB, [(200, {"can_push": True}), (200, None)], Readiness.OK, "GitLab lets this account push"),
+        (GITLAB, [(200, {"can_push": True}), (403, {"message": "403"})], Readiness.OK, "GitLab lets this account"),
+        (GITLAB, [(200, {"can_push": True}), (200, NO_PUSH_RULES)], Readiness.OK, "GitLab lets this account push"),
+        (
+            GITLAB,
+            [(200, {"can_push": True}), (200, {**NO_PUSH_RULES, "commit_message_regex": "^JIRA"})],
+            Readiness.UNKNOWN,
+            "has the push rules commit_message_regex",
+        ),
+        (GITLAB, [(200, {"can_push": False}), (200, {})], Readiness.MISSING, "the branch is protected"),
+        (GITLAB, [(404, {"message": "Not Found"}), (200, {})], Readiness.UNKNOWN, "once the branch is there"),
+        (GITEA, [(200, {"user_can_push": False}), (200, [])], Readiness.MISSING, "does not let this account push"),
+        (GITEA, [(200, {"user_can_push": True, "protected": False}), (200, [])], Readiness.OK, "lets this account"),
+        (GITEA, [(200, {"user_can_push": True, "protected": True}), (403, {})], Readiness.OK, "administrators alone"),
+        (
+            GITEA,
+            [(200, {"user_can_push": True, **RULED}), (200, [7, SIGNED | {"rule_name": "x"}])],
+            Readiness.OK,
+            "lets",
+        ),
+        (GITEA, [(0, None), (0, None)], Readiness.UNKNOWN, "does not tell them to this account (0)"),
+        (GITEA, [(200, "x"), (200, "x")], Readiness.UNKNOWN, "does not tell them to this account (200)"),
     ],
 )
 def test_rules_of_a_host_are_told(
@@ -49,17 +76,26 @@ def test_rules_of_a_host_are_told(
 
 
 @pytest.mark.parametrize(
+    ("software", "bodies"),
+    [
+        (GITHUB, [[{"type": "required_signatures"}], {"protected": False}]),
+        (GITLAB, [{"can_push": True}, {**NO_PUSH_RULES, "reject_unsigned_commits": True}]),
+        (GITEA, [{"user_can_push": True, **RULED}, [{"rule_name": "main"}, SIGNED]]),
+    ],
+)
+@pytest.mark.parametrize(
     ("signed", "readiness", "words"),
     [
         (False, Readiness.MISSING, "OVERSPILL_SIGNING_KEY_FILE"),
         (True, Readiness.OK, ""),
     ],
 )
-def test_rule_of_signed_commits_is_met_by_a_key(signed: bool, readiness: Readiness, words: str) -> None:
-    paths = rule_paths(GITHUB, "acme/fleet", "placements")
-    bodies: list[Json] = [[{"type": "required_signatures"}], {"protected": False}]
+def test_rule_of_signed_commits_is_met_by_a_key(
+    software: HostSoftware, bodies: list[Json], signed: bool, readiness: Readiness, words: str
+) -> None:
+    paths = rule_paths(software, "acme/fleet", "placements")
     told = {path: HostAnswer(status=200, body=body) for path, body in zip(paths, bodies, strict=True)}
-    rules = BranchRules(software=GITHUB, project="acme/fleet", page=PAGE, answers=told, signed=signed)
+    rules = BranchRules(software=software, project="acme/fleet", page=PAGE, answers=told, signed=signed)
     result = rules_result("placements", rules)
     assert result is not None
     assert result.readiness is readiness
@@ -67,7 +103,8 @@ def test_rule_of_signed_commits_is_met_by_a_key(signed: bool, readiness: Readine
 
 
 def test_names_of_branches_and_projects_are_quoted() -> None:
-    (path,) = rule_paths(GITLAB, "acme/fleet", "placements/worker 2")
+    path, push_rule = rule_paths(GITLAB, "acme/fleet", "placements/worker 2")
+    assert push_rule == "/api/v4/projects/acme%2Ffleet/push_rule"
     assert path == "/api/v4/projects/acme%2Ffleet/repository/branches/placements%2Fworker%202"
 
 
