@@ -30,6 +30,68 @@ def test_every_rule_of_kubernetes_itself_has_a_change_that_an_api_server_judges(
     assert all(rule.source.startswith("https://github.com/") for rule in FIELDS)
 
 
+_TASK = {"name": "worker", "replicas": 2, "template": {"spec": {"containers": [{"name": "a", "image": "a:1"}]}}}
+_TASKS = {"minAvailable": 2, "queue": "a", "tasks": [{"name": "head", "replicas": 1}, _TASK]}
+_GROUPS = {"leaderWorkerTemplate": {"size": 4, "subGroupPolicy": {"subGroupSize": 2}}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "before", "after", "changes"),
+    [
+        ("batch.volcano.sh/v1alpha1/Job", _TASKS, {**_TASKS, "minAvailable": 3, "priorityClassName": "b"}, []),
+        ("batch.volcano.sh/v1alpha1/Job", _TASKS, {**_TASKS, "queue": "b"}, ["spec"]),
+        (
+            "batch.volcano.sh/v1alpha1/Job",
+            _TASKS,
+            {**_TASKS, "tasks": [_TASKS["tasks"][0], {**_TASK, "replicas": 5, "minAvailable": 1}]},
+            [],
+        ),
+        ("batch.volcano.sh/v1alpha1/Job", _TASKS, {**_TASKS, "tasks": [_TASK]}, ["spec.tasks"]),
+        (
+            "batch.volcano.sh/v1alpha1/Job",
+            _TASKS,
+            {**_TASKS, "tasks": [_TASKS["tasks"][0], {**_TASK, "maxRetry": 3}]},
+            ["spec.tasks"],
+        ),
+        (
+            "leaderworkerset.x-k8s.io/v1/LeaderWorkerSet",
+            _GROUPS,
+            {"leaderWorkerTemplate": {"size": 4, "subGroupPolicy": {"subGroupSize": 4}}},
+            ["spec.leaderWorkerTemplate.subGroupPolicy.subGroupSize"],
+        ),
+        (
+            "leaderworkerset.x-k8s.io/v1/LeaderWorkerSet",
+            _GROUPS,
+            {"leaderWorkerTemplate": {"size": 4}},
+            ["spec.leaderWorkerTemplate.subGroupPolicy.subGroupSize"],
+        ),
+        (
+            "leaderworkerset.x-k8s.io/v1/LeaderWorkerSet",
+            _GROUPS,
+            {"leaderWorkerTemplate": {**_GROUPS["leaderWorkerTemplate"], "size": 8}},
+            [],
+        ),
+        ("ray.io/v1/RayJob", {"managedBy": "a"}, {"managedBy": "b"}, ["spec.managedBy"]),
+        ("ray.io/v1/RayJob", {"entrypoint": "a"}, {"entrypoint": "b"}, []),
+        ("scheduling.volcano.sh/v1beta1/PodGroup", {"minMember": 1}, {"minMember": 2}, []),
+    ],
+)
+def test_change_that_the_webhook_of_a_gpu_platform_refuses_is_found(
+    kind: str, before: Any, after: Any, changes: list[str]
+) -> None:
+    version, _, name = kind.rpartition("/")
+    old, new = ({"apiVersion": version, "kind": name, "metadata": {"name": "a"}, "spec": s} for s in (before, after))
+    assert [".".join(path) for path in immutable_changes(old, new)] == changes
+
+
+def test_replicas_of_a_task_may_change_and_its_template_may_not() -> None:
+    job = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "a"}, "spec": _TASKS}
+    assert not is_immutable(job, ("spec", "minAvailable"))
+    assert not is_immutable(job, ("spec", "tasks", "1", "replicas"))
+    assert is_immutable(job, ("spec", "tasks", "1", "template", "spec"))
+    assert is_immutable(job, ("spec", "queue"))
+
+
 def test_rule_of_a_definition_keeps_a_field_and_what_is_below_it() -> None:
     stays = {"x-kubernetes-validations": [{"rule": "self ==  oldSelf", "message": "immutable"}]}
     outline = {

@@ -22,6 +22,7 @@ from reconciler.model.workload import Json
 
 _SERVER = "https://github.com/kubernetes/kubernetes/blob/master/pkg/apis"
 _KUEUE = "https://github.com/kubernetes-sigs/kueue/blob/main/pkg/controller/jobframework/validation.go"
+_VOLCANO = "https://github.com/volcano-sh/volcano/blob/master/pkg/webhooks/admission/jobs/validate/admit_job.go"
 
 _ANY = "*"
 """In place of a kind: every kind."""
@@ -39,7 +40,7 @@ class ImmutableField:
     source: str
     """The validation that refuses the change."""
     but: frozenset[str] = frozenset()
-    """Fields below it that may change."""
+    """Fields below it that may change; of a list, those of each item, the number of which stays."""
     when: When = "always"
     """Whether it counts ``always``; where the object is ``marked`` with ``immutable: true``; where the new version has
     it ``set``, since the server fills it in and keeps it; or for the ``first`` item of lists that both have."""
@@ -125,17 +126,31 @@ FIELDS: tuple[ImmutableField, ...] = (
         "spec.replicatedJobs",
         "https://github.com/kubernetes-sigs/jobset/blob/main/pkg/webhooks/jobset_webhook.go",
     ),
+    *_rows(
+        "leaderworkerset.x-k8s.io/LeaderWorkerSet",
+        "spec.leaderWorkerTemplate.subGroupPolicy.subGroupSize",
+        "https://github.com/kubernetes-sigs/lws/blob/main/pkg/webhooks/leaderworkerset_webhook.go",
+    ),
+    *_rows("batch.volcano.sh/Job", "spec", _VOLCANO, but="minAvailable priorityClassName tasks"),
+    *_rows("batch.volcano.sh/Job", "spec.tasks", _VOLCANO, but="minAvailable replicas"),
+    *_rows(
+        "ray.io/RayCluster ray.io/RayJob",
+        "spec.managedBy",
+        "https://github.com/ray-project/kuberay/tree/master/ray-operator/apis/ray/v1",
+    ),
     ImmutableField(kind=_ANY, path=("metadata", "labels", "kueue.x-k8s.io/queue-name"), source=_KUEUE),
 )  # fmt: skip # a table, filled row by row
 """The rules of Kubernetes, and of controllers whose webhooks judge updates of objects that templates hold.
 
 A Service keeps its address unless it is, or becomes, an ExternalName. A Job that is suspended may change where its pods
 are scheduled; since a queue resumes a Job without a word in git, its template counts as immutable here throughout.
+Webhooks of KubeRay and Volcano let anybody change a RayJob and a PodGroup otherwise (read in November 2026).
 """
 
 _SERVICE_TYPE: Path = ("spec", "type")
 _COMPLETIONS: Path = ("spec", "completions")
 _POD_IMAGES = ("containers", "initContainers")
+_IMAGE = frozenset({"image"})
 
 
 def rules_of(manifest: Mapping[str, Json]) -> Iterator[ImmutableField]:
@@ -164,7 +179,9 @@ def is_immutable(manifest: Mapping[str, Json], path: Path, schemas: ObjectSchema
     """Return whether the value at a path of an object, an index standing for an item, is part of an immutable field."""
     for field in rules_of(manifest):
         size = len(field.path)
-        if path[:size] == field.path and path[size : size + 1] not in {(part,) for part in field.but}:
+        below = path[size:]
+        name = below[1:2] if below and below[0].isdigit() else below[:1]
+        if path[:size] == field.path and name not in {(part,) for part in field.but}:
             return True
     kind = schemas.custom.get(group_kind(manifest))
     schema = kind.versions.get(str(manifest.get("apiVersion", "")).rpartition("/")[2]) if kind is not None else None
@@ -190,9 +207,11 @@ def _differs(field: ImmutableField, before: Mapping[str, Json], after: Mapping[s
 
 
 def _without(value: Json, names: frozenset[str]) -> Json:
-    """Leave fields out, and those without a value; of a value with nothing else, None remains."""
+    """Leave fields out, and those without a value, also in items; of a value with nothing else, None remains."""
     if isinstance(value, Mapping):
         return {name: part for name, part in value.items() if part is not None and name not in names} or None
+    if isinstance(value, list) and names:
+        return [_without(item, names) for item in value]
     return value
 
 
@@ -209,15 +228,9 @@ def _is_elastic(job: Mapping[str, Json]) -> bool:
 
 def _pod_changes_beyond_images(before: Mapping[str, Json], after: Mapping[str, Json]) -> bool:
     return any(
-        _without_images(at(before, ("spec", name))) != _without_images(at(after, ("spec", name)))
+        _without(at(before, ("spec", name)), _IMAGE) != _without(at(after, ("spec", name)), _IMAGE)
         for name in _POD_IMAGES
     )
-
-
-def _without_images(containers: Json) -> Json:
-    if not isinstance(containers, list):
-        return containers
-    return [_without(container, frozenset({"image"})) for container in containers]
 
 
 def _transitions(schema: Schema, before: Json, after: Json, path: Path) -> Iterator[Path]:
