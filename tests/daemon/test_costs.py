@@ -197,6 +197,7 @@ def test_a_branch_that_was_set_back_is_read_anew(memory: MemoryRepository) -> No
     passes.run_once()
     read(memory, 600, reader=reader)
     memory.heads["output"] = first
+    memory.give_up()
     assert figures(read(memory, 3600, reader=reader)) == {"worker-2": (2, 4)}
 
 

@@ -2,8 +2,10 @@
 
 from pathlib import Path
 
+import pytest
+
 from reconciler.adapters.git import GitRepository
-from reconciler.errors import Severity
+from reconciler.errors import LostBranch, Severity
 from reconciler.model.plan import Hold
 from tests.builders.passes import SOURCE_FILES, START, Passes, seconds
 from tests.builders.remote import Remote
@@ -65,14 +67,24 @@ def test_a_broken_template_keeps_its_last_good_version_in_force_and_is_told() ->
     assert any(problem.path == "template.yaml" and "kind" in str(problem) for problem in outcome.problems)
 
 
-def test_an_output_branch_that_was_removed_begins_anew() -> None:
+def test_output_branch_that_was_removed_stops_writes_until_it_is_back() -> None:
     passes = Passes(MemoryRepository(SOURCE_FILES))
     passes.missing = 3
     passes.run()
+    tip = passes.repository.heads["output"]
     passes.repository.heads["output"] = None
-    passes.advance(10)
+    passes.advance(10_000)
+    for _ in range(2):
+        with pytest.raises(LostBranch, match="overspill restore"):
+            passes.run()
+        assert passes.repository.heads["output"] is None
+    passes.repository.heads["output"] = tip
     passes.run()
-    assert [subject.partition("(")[0] for subject in passes.repository.subjects()] == ["burst", "start"]
+    assert [subject.partition("(")[0] for subject in passes.repository.subjects()][-3:] == [
+        'Revert "burst',
+        "burst",
+        "start",
+    ]
 
 
 def test_a_daemon_on_an_empty_disk_decides_as_the_one_that_ran_all_along(remote: Remote, tmp_path: Path) -> None:

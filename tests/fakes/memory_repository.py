@@ -3,24 +3,86 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
+from reconciler.core.commits.branch_loss import refusal
+from reconciler.core.commits.trailers import Trailer
 from reconciler.errors import InvalidInput
 from reconciler.lab import memory_repository
 from reconciler.lab.memory_repository import EPOCH, OURS, PERSON
+from reconciler.model.branch_loss import BranchLoss, BranchLossKind
 from reconciler.model.ids import BlobId, CommitId
-from reconciler.model.tree import Advance, Proposal, alone
+from reconciler.model.tree import Advance, Proposal, Tips, alone
 
 __all__ = ["EPOCH", "OURS", "PERSON", "MemoryRepository"]
 
 
 class MemoryRepository(memory_repository.MemoryRepository):
-    """Counts reads and pushes; `before_push` lets a test move the tip at the worst moment."""
+    """Counts reads and pushes, and refuses to follow an output branch that lacks its last known commit.
+
+    `before_push` lets a test move the tip at the worst moment. Branches of clusters are never lost here.
+    """
 
     def __init__(self, source: Mapping[str, bytes | str] | None = None) -> None:
         self.reads: list[BlobId] = []
         self.pushes = 0
         self.before_push: Callable[[], None] = lambda: None
+        self._known: CommitId | None = None
+        self._losses: tuple[BranchLoss, ...] = ()
         super().__init__(source)
+
+    def fetch(self) -> Tips:
+        """Compare the output branch with what is known of it, and return the tips."""
+        self._losses = tuple(filter(None, [self._judge(self._known)]))
+        return self.tips()
+
+    def tips(self) -> Tips:
+        """Return the tips now, and the losses of the last fetch."""
+        tips = super().tips()
+        if self._losses:
+            known = self._losses[0].known if self._known is None else self._known
+            at = self._losses[0].known_at
+            return replace(tips, output=known if at else tips.output, output_at=at, losses=self._losses)
+        self._known = tips.output or self._known
+        return tips
+
+    def give_up(self) -> None:
+        """Take the output branch as it stands for what is known of it, as after `overspill restore --accept`."""
+        self._known, self._losses = self.heads["output"], ()
+
+    def look_for(self, commit: CommitId, *, branch: str, reported_by: str) -> bool:
+        """Return whether the output branch has a commit; if not, it is lost from here on."""
+        if super().look_for(commit, branch=branch, reported_by=reported_by):
+            return True
+        self._losses = tuple(filter(None, [self._judge(commit, reported_by)]))
+        return False
+
+    def _judge(self, known: CommitId | None, reported_by: str = "") -> BranchLoss | None:
+        head = self.heads["output"]
+        chain = {commit.id: commit for commit in self._chain(head)}
+        if known is None or known in chain:
+            return None
+        held = {commit.id for commit in self._chain(known)} if known in self.commits else set()
+        at = self.commits[known].log.at if held else None
+        unknown = [commit.log for name, commit in chain.items() if name not in held]
+        if any(Trailer.SUPERSEDES.among(log) and (at is None or log.at >= at) for log in unknown):
+            return None
+        if head is None:
+            kind = BranchLossKind.GONE
+        elif head in held:
+            kind = BranchLossKind.REWOUND
+        else:
+            kind = BranchLossKind.DIVERGED if held & chain.keys() else BranchLossKind.REPLACED
+        return BranchLoss(
+            branch="placements",
+            kind=kind,
+            known=known,
+            known_at=at,
+            tip=head,
+            tip_at=chain[head].log.at if head else None,
+            unknown=len(unknown) if held else 0,
+            reported_by=reported_by,
+        )
 
     def propose(self, branch: str) -> Proposal:
         """Know no branch but those of passes."""
@@ -52,6 +114,10 @@ class MemoryRepository(memory_repository.MemoryRepository):
         self, new: CommitId, *, old: CommitId | None, branches: Sequence[Advance] = ()
     ) -> Callable[[], None]:
         self.before_push()
+        if self._losses:
+            raise refusal(self._losses)
         end = super().begin_push(new, old=old, branches=branches)
-        self.pushes += self.heads["output"] == new
+        if self.heads["output"] == new:
+            self.pushes += 1
+            self._known = new
         return end
