@@ -7,6 +7,8 @@ changes no ref of the mirror, so that threads may call.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from reconciler.adapters.git import remote as address
 from reconciler.adapters.git import remote_errors
 from reconciler.adapters.git.remote import Remote
@@ -22,9 +24,11 @@ _MARKS = ("told", "sending")
 class DeliveryRefs:
     """Reads and moves the refs."""
 
-    def __init__(self, runner: Runner, remote: Remote) -> None:
+    def __init__(self, runner: Runner, remote: Remote, refuse_lost: Callable[[], None]) -> None:
+        """Take what raises LostBranch while the remote lacks what it is known to have had."""
         self._runner = runner
         self._remote = remote
+        self._refuse_lost = refuse_lost
 
     def read(self, receiver: str) -> DeliveryMarks:
         """Return how far a receiver has been told."""
@@ -38,12 +42,13 @@ class DeliveryRefs:
         return DeliveryMarks(told=told, sending=sending or told)
 
     def move(self, receiver: str, old: DeliveryMarks, new: DeliveryMarks) -> None:
-        """Move the marks of a receiver together, or raise Conflict."""
+        """Move the marks of a receiver together, or raise Conflict; LostBranch while a branch of ours is lost."""
         doing = f"noting at {self._remote.url} how far {receiver} is told"
         pairs = zip(self._refs(receiver), (old.told, old.sending), (new.told, new.sending), strict=True)
         moves = [(ref, before, after) for ref, before, after in pairs if before != after and after is not None]
         if not moves:
             return
+        self._refuse_lost()
         together = ["--atomic"] if len(moves) > 1 else []
         leases = [f"--force-with-lease={ref}:{before or ''}" for ref, before, _ in moves]
         command = ["push", "--porcelain", "--no-verify", *together, *leases, address.NAME]

@@ -140,7 +140,7 @@ class GitRepository:
         self._allowed_signers = allowed_signers
         self._in_force: tuple[tuple[CommitId | None, str], CommitId | None] | None = None
         self.shelf = MirrorFiles(runner)
-        self.deliveries = DeliveryRefs(runner, remote)
+        self.deliveries = DeliveryRefs(runner, remote, self._refuse_lost)
         try:
             self._branches = RemoteBranches(
                 remote, mirror, runner, committer, source=source, output=output, clusters=clusters

@@ -113,6 +113,7 @@ class Courier:
         self._lock = Lock()
         self._marks: DeliveryMarks | None = None  # None: unknown
         self._marks_since = 0.0
+        self._last_marks = DeliveryMarks()  # as they were last known here, whatever the remote has now
         self._tip: CommitId | None = None
         self._seen_tip = False
         self._read_to: CommitId | None = None
@@ -266,12 +267,16 @@ class Courier:
             self._take(marks)
 
     def _learn(self) -> None:
-        """Ask the remote how far the receiver is told; a new one is told of what happens from now on."""
+        """Ask the remote how far the receiver is told; a new one is told of what happens from now on.
+
+        Marks that were known here and are gone went with the repository, and are put back: what waits is still told.
+        """
         marks = self._deliveries.read(self._notification.name)
         with self._lock:
             tip = self._tip
         if marks == DeliveryMarks() and tip is not None:
-            self._move(marks, marks := DeliveryMarks(told=tip, sending=tip))
+            known = self._last_marks != DeliveryMarks()
+            self._move(marks, marks := self._last_marks if known else DeliveryMarks(told=tip, sending=tip))
         self._take(marks)
         log.debug("notifying", receiver=self._notification.name, told=marks.told, sending=marks.sending)
 
@@ -394,12 +399,14 @@ class Courier:
             raise
         with self._lock:
             self._marks, self._marks_since = new, time.monotonic()
+            self._last_marks = new
         self._outages.note_success(None)
 
     def _take(self, marks: DeliveryMarks) -> None:
         """Begin to read at a mark."""
         with self._lock:
             self._marks, self._marks_since = marks, time.monotonic()
+            self._last_marks = marks
             self._read_to = marks.told
             self._entries.clear()
             self._doubt = marks.sending if marks.uncertain and not self._notification.repeatable else None
