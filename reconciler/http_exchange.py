@@ -88,7 +88,18 @@ class _Current(local):
         return self.exchange
 
 
-class _Wire(httpcore2.NetworkStream):
+class _Stream(httpcore2.NetworkStream):
+    """A connection on which TLS can begin, also within TLS, as to the server behind an https proxy."""
+
+    def start_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore2.NetworkStream:
+        """Speak TLS on it from now on."""
+        del timeout
+        return _Tls(self, ssl_context, server_hostname)
+
+
+class _Wire(_Stream):
     """A TCP connection."""
 
     def __init__(self, connection: socket.socket, current: _Current) -> None:
@@ -118,13 +129,6 @@ class _Wire(httpcore2.NetworkStream):
         """Close the connection."""
         self._socket.close()
 
-    def start_tls(
-        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
-    ) -> httpcore2.NetworkStream:
-        """Speak TLS on it from now on."""
-        del timeout
-        return _Tls(self, ssl_context, server_hostname)
-
     def get_extra_info(self, info: str) -> Any:
         """Return what httpcore and the check of peers ask for."""
         match info:
@@ -138,7 +142,7 @@ class _Wire(httpcore2.NetworkStream):
                 return None
 
 
-class _Tls(httpcore2.NetworkStream):
+class _Tls(_Stream):
     """TLS on any connection, on one with TLS as well, as of an https proxy: each record passes the exchange."""
 
     def __init__(self, stream: httpcore2.NetworkStream, context: ssl.SSLContext, hostname: str | None) -> None:
@@ -173,13 +177,6 @@ class _Tls(httpcore2.NetworkStream):
     def close(self) -> None:
         """Close the connection."""
         self._stream.close()
-
-    def start_tls(
-        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
-    ) -> httpcore2.NetworkStream:
-        """Speak TLS within it, to the server behind an https proxy."""
-        del timeout
-        return _Tls(self, ssl_context, server_hostname)
 
     def get_extra_info(self, info: str) -> Any:
         """Return what httpcore and the check of peers ask for."""
