@@ -94,6 +94,7 @@ def serve(settings: Settings) -> None:
             orders=lambda: len(queue),
             bugs=lambda: loop.vitals().bugs,
             lost=lambda: loop.vitals().lost,
+            alarm=lambda: loop.vitals().alarm,
         )
         traces = stack.enter_context(closing(open_traces(settings.traces)))
         measure = partial(_measured, process.call, traces.call)

@@ -169,6 +169,7 @@ def test_nobody_reads_it_without_a_token(running: Daemon) -> None:
 def test_results_of_passes_and_bugs_count() -> None:
     process = ProcessMetrics(output_branch="placements", orders=lambda: 2, bugs=lambda: 3, lost=lambda: True)
     assert process.registry.get_sample_value("overspill_branch_lost") == 1
+    assert process.registry.get_sample_value("overspill_host_key_changed") == 0
     process.count_pass(PassResult.CONFLICT, 0.1)
     process.publish((), (PUSH, replace(PUSH, branch="placements-worker-2")))
     told = process.registry.get_sample_value

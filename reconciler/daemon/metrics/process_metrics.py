@@ -38,11 +38,12 @@ class ProcessMetrics(EventSink):
         orders: Callable[[], int],
         bugs: Callable[[], int],
         lost: Callable[[], bool] = lambda: False,
+        alarm: Callable[[], bool] = lambda: False,
     ) -> None:
         """Begin at 0.
 
-        `orders` tells how many orders of callers wait, `bugs` how many bugs were met, and `lost` whether a branch lacks
-        commits that it had.
+        `orders` tells how many orders of callers wait, `bugs` how many bugs were met, `lost` whether a branch lacks
+        commits that it had, and `alarm` whether the remote shows another host key.
         """
         self._output_branch = output_branch
         self.registry = registry = CollectorRegistry()
@@ -54,12 +55,15 @@ class ProcessMetrics(EventSink):
         waiting = Gauge("overspill_orders_waiting", "Orders of callers of the API that wait.", registry=registry)
         waiting.set_function(orders)
         registry.register(_Bugs(bugs))
-        stopped = Gauge(
-            "overspill_branch_lost",
-            "Whether a branch of the remote lacks commits that it had, so that nothing is written.",
-            registry=registry,
-        )
-        stopped.set_function(lambda: float(lost()))
+        for name, help_text, holds in (
+            (
+                "branch_lost",
+                "Whether a branch of the remote lacks commits that it had, so that nothing is written.",
+                lost,
+            ),
+            ("host_key_changed", "Whether the remote shows another host key, so that nothing is sent to it.", alarm),
+        ):
+            Gauge(f"overspill_{name}", help_text, registry=registry).set_function(holds)
         self._passes = Counter("overspill_passes", "Passes by result.", ["result"], registry=registry)
         self._pass = histogram("pass_duration_seconds", "Time that a pass takes.", _PASS)
         self._phase = histogram("pass_phase_duration_seconds", "Time that a phase of a pass takes.", _PASS, "phase")
