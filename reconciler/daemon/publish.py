@@ -18,8 +18,10 @@ from reconciler.core.commits.trailers import Action, Trailer, action, is_own
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.engines import engine, placement_files
 from reconciler.errors import Bug, InvalidInput, Pending, Transient
+from reconciler.model.branch_loss import BranchLoss
 from reconciler.model.ids import BlobId, ClusterName, CommitId
 from reconciler.model.plan import CHARTS_PENDING, Extend, Move, Place, Plan, Restore, Revert
+from reconciler.model.policy import Desired
 from reconciler.model.request import Answer
 from reconciler.model.tree import Advance, Commit, Identity, LoggedCommit, Tips
 from reconciler.model.workload import Json
@@ -200,11 +202,16 @@ def publish(
     return Publication(commits=ids, branches=advances, end=end)
 
 
+def find_losses(repository: Repository, desired: Desired) -> tuple[BranchLoss, ...]:
+    """Return the branches of the last fetch that lack known commits, those of clusters included where there are any."""
+    if keeps_cluster_branches(desired):
+        repository.branches()  # they are fetched by the first look at them, and then by each fetch
+    return repository.tips().losses
+
+
 def _refuse_lost(repository: Repository, inputs: PassInput) -> None:
     """Raise LostBranch where a branch lacks commits that it is known to have had, even with nothing to push."""
-    if keeps_cluster_branches(inputs.desired):
-        repository.branches()  # they are fetched by the first look at them, and then by each fetch
-    losses = repository.tips().losses
+    losses = find_losses(repository, inputs.desired)
     if losses:
         raise refusal(losses)
 

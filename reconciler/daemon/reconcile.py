@@ -47,7 +47,7 @@ from reconciler.daemon.cost.budgets import BudgetReader
 from reconciler.daemon.deletion_confirmations import DeletionConfirmations
 from reconciler.daemon.event_sinks import publish_events
 from reconciler.daemon.phases import Measure, PassPhase, unmeasured
-from reconciler.daemon.publish import Publication, earlier_receipts, gather, publish
+from reconciler.daemon.publish import Publication, earlier_receipts, find_losses, gather, publish
 from reconciler.daemon.rollout_tracker import RolloutTracker
 from reconciler.daemon.source import SourceReader, missing_branch
 from reconciler.daemon.unproposed import take_off_unproposed
@@ -208,7 +208,7 @@ def observe_and_decide(
     if memory.applied.compare(world.repository, inputs.observed, inputs.desired.fleet, world.output_branch):
         tips = world.repository.tips()
         inputs = read_input(world, memory, tips, orders, inputs.observed)
-    tips = replace(tips, losses=world.repository.tips().losses)
+    tips = replace(tips, losses=find_losses(world.repository, inputs.desired))
     with world.measure(PassPhase.DECIDE):
         memory.decided = decide_again(inputs, memory.decided)
     return PassDecision.of(inputs, tips, memory.decided.plan)

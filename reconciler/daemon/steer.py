@@ -16,6 +16,7 @@ from reconciler.core.commits.write import RenderedPlan
 from reconciler.core.decide.decide import sweep
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.daemon.loop import CONFLICT_TRIES, conflict_pause
+from reconciler.daemon.publish import find_losses
 from reconciler.daemon.reconcile import (
     Memory,
     Outcome,
@@ -66,6 +67,7 @@ def survey(world: World, memory: Memory) -> PassDecision:
 
 def _empty_decision(world: World, memory: Memory, tips: Tips, desired: Desired) -> PassDecision:
     ledger = memory.branch.ledger(tips.output)
+    tips = replace(tips, losses=find_losses(world.repository, desired))
     memory.enrolment = memory.enrolment.updated(desired, ledger.requests)
     inputs = PassInput(
         desired=memory.enrolment.desired,

@@ -69,6 +69,28 @@ def test_every_command_that_writes_stops_and_says_so_and_readers_read_on(
         assert "vllm" in done.stdout
 
 
+def test_commands_say_that_the_branch_of_a_cluster_is_lost(
+    overspill: Terminal, fleet: Remote, placed: list[str], see: See
+) -> None:
+    engine = b"engine: manifests"
+    text = fleet.files("main")["fleet.yaml"].replace(engine, engine + b", branchPerCluster: true")
+    fleet.commit("main", {"fleet.yaml": text.decode()})
+    see()
+    overspill.done("once")
+    branch = "placements-by-cluster/worker-3"
+    known = fleet.tip(branch)
+    fleet.move(branch, None)
+    see(missing=6)
+    for command in (("once",), ("revert", placed[0], "--author", ANN)):
+        done = overspill(*command)
+        assert (done.exit_code, str(known)[:12] in done.stderr, STOPPED in done.stderr) == (1, True, True), done.output
+    for command in ("plan", "status"):
+        done = overspill(command)
+        assert f"branch {branch}: it was last seen at {str(known)[:12]}" in done.stderr, done.output
+    assert branch in overspill.done("restore", "--author", ANN)
+    assert fleet.tip(branch) == known
+
+
 @LOSSES
 @pytest.mark.exhaustive(one_in=2)
 def test_restore_brings_everything_back_byte_for_byte(
