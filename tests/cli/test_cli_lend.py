@@ -275,6 +275,7 @@ def test_objects_may_come_from_a_file(terminal: Terminal, fleet: Path, tmp_path:
             {"spec": {"template": {"spec": {"containers": [None]}}}},
             "spec.template.spec.containers[0]: Kubernetes takes",
         ),
+        ({"apiVersion": "v9", "kind": "Service", "spec": {"ports": [1]}}, "apiVersion: Kubernetes"),
     ],
 )
 def test_an_object_whose_fields_have_other_types_is_left_out_and_told(

@@ -22,6 +22,7 @@ from reconciler.core.onboarding.release_template import (
 )
 from reconciler.core.schema import yaml
 from reconciler.core.schema.egs.template import COMPANIONS
+from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.core.workloads.builtin_kinds import BUILT_IN, Kinds, kind_of, kinds_named
 from reconciler.core.workloads.cluster_provides import declared_lacking, undeclared
 from reconciler.core.workloads.paths import at
@@ -343,11 +344,12 @@ def _copied(live: LiveWorkload, kinds: Kinds) -> list[dict[str, Json]]:
     """Return the companions that the pods cannot start without, portable, in the order of the steps."""
     needed = {(each.category, each.name) for each in needed_objects(live, kinds)}
     copied = []
-    for category, (_, kind) in COPIED.items():
+    for category, (version, kind) in COPIED.items():
+        wanted = group_kind({"apiVersion": version, "kind": kind})
         for manifest in live.companions:
             key = category, f"{live.namespace}/{at(manifest, ('metadata', 'name'))}"
             its_own = kind == "ConfigMap" and at(manifest, ("metadata", "name")) in OF_THE_CLUSTER
-            if manifest.get("kind") == kind and key in needed and not its_own:
+            if group_kind(manifest) == wanted and key in needed and not its_own:
                 copied.append(portable(manifest))
     return copied
 
@@ -363,7 +365,7 @@ def _serves(service: Mapping[str, Json], workload: Mapping[str, Json], kinds: Ki
     the same object there.
     """
     selector = at(service, ("spec", "selector"))
-    if service.get("kind") != "Service" or not isinstance(selector, dict) or not selector:
+    if group_kind(service) != "/Service" or not isinstance(selector, dict) or not selector:
         return False
     owners = at(service, ("metadata", "ownerReferences"))
     if any(owner.get("controller") for owner in (owners if isinstance(owners, list) else ())):
@@ -445,15 +447,15 @@ def _copied_notes(live: LiveWorkload, resources: list[dict[str, Json]]) -> Itera
     """Say of copied objects what a person has to look at."""
     for resource in resources:
         name = at(resource, ("metadata", "name"))
-        match resource.get("kind"):
-            case "ConfigMap":
+        match group_kind(resource):
+            case "/ConfigMap":
                 keys = [*(resource.get("data") or ()), *(resource.get("binaryData") or ())]
                 held = "its key" if len(keys) == 1 else f"its {count(len(keys), 'key')}"
                 if keys:
                     yield f"ConfigMap {name}: see that no credential comes into git with {held}"
-            case "PersistentVolumeClaim":
+            case "/PersistentVolumeClaim":
                 yield f"claim {name}: each cluster has its own, which begins empty; load it in an init container, say"
-            case "Service":
+            case "/Service":
                 before = next((each for each in live.companions if _is_same(each, resource)), {})
                 left = [field for field in ADDRESSES if at(before, ("spec", field))]
                 ports = at(before, ("spec", "ports"))
