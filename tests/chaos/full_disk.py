@@ -25,8 +25,8 @@ def run(directory: Path, number: int) -> str:
     with scene(directory) as one:
         for turn in range(number):
             daemon = _start(one)
+            one.begin(daemon)
             one.missing = {name: chance.choice([1, 2, 3]) for name in one.workloads}
-            daemon.ready()
             time.sleep(chance.uniform(0, 1))
             full = turn % 2 == 0
             _spoil(daemon, one, full=full)

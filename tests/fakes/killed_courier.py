@@ -25,6 +25,9 @@ from tests.builders.notifications import OURS, QUICK, Fleet, chat, message, send
 from tests.fakes.event_receiver import SECRET, Receiver, receiving
 
 RANGE = re.compile(r"git log --first-parent ([0-9a-f]{12})\.\.([0-9a-f]{12})")
+LISTED = re.compile(r"\[([0-9a-f]{12})\]$")
+MORE = re.compile(r"^… and (\d+) more, up to ([0-9a-f]{12}) on the output branch$")
+"""A long message lists the first events, and says where the others are."""
 
 
 def tell(remote: Path, cache: Path, secrets: Path, notifications: Sequence[Notification]) -> None:
@@ -155,18 +158,27 @@ def _settle(one: Fleet, told: Sequence[Notification], tip: CommitId) -> None:
 
 def _heard(one: Fleet, people: Receiver, happened: Sequence[CommitId]) -> tuple[int, int]:
     """Check what people have heard; return the events that they have, and those that they were told to look up."""
-    everything = one.remote.git("rev-list", "--first-parent", "--reverse", "placements").split()
+    everything = [name[:12] for name in one.remote.git("rev-list", "--first-parent", "--reverse", "placements").split()]
+
+    def between(after: str, until: str) -> list[str]:
+        return everything[everything.index(after) + 1 : everything.index(until) + 1]
+
     lines = [line for request in people.taken for line in request.json["message"].splitlines()]
-    listed = [found[1] for line in lines if (found := re.search(r"\[([0-9a-f]{12})\]$", line))]
     short = [commit[:12] for commit in happened]
+    listed: list[str] = []
+    doubted: set[str] = set()
+    for line in lines:
+        if found := LISTED.search(line):
+            listed.append(found[1])
+        elif found := MORE.match(line):
+            rest = [name for name in between(listed[-1], found[2]) if name in short]
+            assert len(rest) == int(found[1]), "another number than is left out"
+            listed += rest
+        for begin, end in RANGE.findall(line):
+            doubted |= set(between(begin, end))
     assert [one for one, count in Counter(listed).items() if count > 1] == [], "told twice"
     positions = [short.index(name) for name in listed if name in short]
     assert positions == sorted(positions), "out of order"
-    doubted: set[str] = set()
-    for line in lines:
-        for begin, end in RANGE.findall(line):
-            names = [commit[:12] for commit in everything]
-            doubted |= set(names[names.index(begin) + 1 : names.index(end) + 1])
     missed = set(short) - set(listed)
     assert missed <= doubted, "forgotten without a word"
     return len(set(listed) & set(short)), len(doubted & set(short))
