@@ -197,6 +197,21 @@ def test_broken_mirror_is_made_anew(filled, tmp_path, damage, running):
         assert repository.tips().output == filled.tip("placements") == made
 
 
+def test_broken_mirror_stays_until_the_disk_takes_what_is_known(filled, tmp_path):
+    with GitRepository(filled.url, cache=tmp_path / "cache") as repository:
+        repository.fetch()
+        (mirror,) = _mirrors(tmp_path / "cache")
+        _remove_head(mirror)
+        in_the_way = mirror.parent / "known_new"
+        in_the_way.mkdir()
+        filled.commit("main", {"x": "1"})
+        with pytest.raises(Transient, match=r"writing .*known"):
+            repository.fetch()
+        assert mirror.is_dir()
+        in_the_way.rmdir()
+        assert repository.fetch().source == filled.tip("main")
+
+
 def test_many_small_packs_are_put_together_and_nothing_is_lost(filled, tmp_path):
     with GitRepository(filled.url, cache=tmp_path / "cache") as repository:
         tip = repository.fetch().output

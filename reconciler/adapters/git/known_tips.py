@@ -22,7 +22,7 @@ from reconciler.adapters.git import remote as address
 from reconciler.adapters.git.commits import parse
 from reconciler.adapters.git.history import FIRST_STEP, GROWTH
 from reconciler.adapters.git.known_refs import KNOWN, cluster_refs, known_refs, output_ref
-from reconciler.adapters.git.mirror import Mirror
+from reconciler.adapters.git.mirror import Mirror, replace_file
 from reconciler.adapters.git.objects import Missing, ObjectReader
 from reconciler.adapters.git.run import Output, Runner
 from reconciler.core.commits.trailers import Trailer, is_own
@@ -97,7 +97,8 @@ class KnownTips:
     def remember(self, overwritten: Mapping[str, CommitId | None]) -> None:
         """Keep the ids of all known tips before the mirror is thrown away, also for the next process.
 
-        `overwritten` has the known tips of refs that hold no commit now.
+        `overwritten` has the known tips of refs that hold no commit now. Raises Transient where those cannot be noted:
+        the mirror stays.
         """
         refs = {**dict(known_refs(self._mirror.git_dir)), **overwritten}
         self._expect([(ref, commit) for ref, commit in refs.items() if commit], _read(self._file))
@@ -326,13 +327,7 @@ class KnownTips:
             f"{ref} {tip.commit} {int(tip.at.timestamp()) if tip.at else '-'} {quote(tip.reported_by)}\n"
             for ref, tip in sorted(self.expected.items())
         )
-        text = "".join(lines)
-        if not text:
-            self._file.unlink(missing_ok=True)
-            return
-        written = self._file.with_name("known.new")
-        written.write_text(text, encoding="utf-8")
-        written.replace(self._file)
+        replace_file(self._file, "".join(lines))
 
     def _remote(self, arguments: list[str]) -> Output:
         done = self._runner.run(arguments, remote=True)

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from reconciler.adapters import operating_system
-from reconciler.errors import InvalidInput
+from reconciler.errors import InvalidInput, Transient
 from reconciler.model.ids import CommitId
 
 _LEFT_BEHIND = (
@@ -111,15 +111,11 @@ class Mirror:
             return frozenset()
 
     def write_shallow(self, commits: Iterable[CommitId]) -> None:
-        """Replace the list of the commits that were fetched without their parents; no git may run on the mirror."""
-        file = self.git_dir / "shallow"
-        text = "".join(f"{commit}\n" for commit in sorted(commits))
-        if not text:
-            file.unlink(missing_ok=True)
-            return
-        written = file.with_name("shallow_new")
-        written.write_text(text, encoding="ascii")
-        written.replace(file)
+        """Replace the list of the commits that were fetched without their parents; no git may run on the mirror.
+
+        Raises Transient.
+        """
+        replace_file(self.git_dir / "shallow", "".join(f"{commit}\n" for commit in sorted(commits)))
 
     def packs(self) -> int:
         """Count the packs."""
@@ -130,6 +126,22 @@ class Mirror:
         os.close(self._lock)  # first: Windows removes no file that is open, and nobody else takes a private directory
         if self.private:
             _remove(self._place)
+
+
+def replace_file(file: Path, text: str) -> None:
+    """Replace the text of a small file of the cache as a whole, or remove the file where there is none.
+
+    Raises Transient where the disk takes nothing, as a full one: the file stays as it was.
+    """
+    written = file.with_name(f"{file.name}_new")
+    try:
+        if not text:
+            file.unlink(missing_ok=True)
+            return
+        written.write_text(text, encoding="utf-8")
+        written.replace(file)
+    except OSError as error:
+        raise Transient(f"writing {file}: {error.strerror or error}") from error
 
 
 def _make(directory: Path) -> None:

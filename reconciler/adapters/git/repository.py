@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -39,7 +38,7 @@ from reconciler.adapters.git.push import RefUpdate, doing
 from reconciler.adapters.git.remote import Credentials
 from reconciler.adapters.git.restore import Restoration
 from reconciler.adapters.git.run import RemoteBounds, Runner
-from reconciler.adapters.git.signing import AllowedSigners, SigningKey, open_signer, signed
+from reconciler.adapters.git.signing import AllowedSigners, SigningKey, open_signer, scratch_directory, signed
 from reconciler.core.commits.branch_loss import refusal
 from reconciler.core.commits.trailers import is_own
 from reconciler.core.fleet.path_history import PathHistories
@@ -509,10 +508,10 @@ class GitRepository:
         if self._signing is None or not order:
             return list(made)
         new: dict[str, str] = {}
-        with self._whole(), open_signer(self._signing) as signer, tempfile.TemporaryDirectory(prefix="ovs-") as place:
+        with self._whole(), open_signer(self._signing) as signer, scratch_directory() as place:
             for number, (commit, raw) in enumerate(zip(order, self._branches.reader.read(order), strict=True)):
                 new[commit], content = signed(raw, new, signer)
-                (Path(place) / str(number)).write_bytes(content)
+                (place / str(number)).write_bytes(content)
             paths = "".join(f"{place}/{number}\n" for number in range(len(order)))
             stored = self._branches.local(
                 ["hash-object", "-t", "commit", "-w", "--no-filters", "--stdin-paths"], stdin=paths.encode()

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from reconciler.errors import InvalidInput, one_line
+from reconciler.errors import InvalidInput, Transient, one_line
 from reconciler.model.ids import CommitId
 from reconciler.text.redaction import redacted
 
@@ -71,6 +71,16 @@ def _unreadable(signing: SigningKey, error: OSError) -> InvalidInput:
 
 
 @contextlib.contextmanager
+def scratch_directory() -> Iterator[Path]:
+    """Yield a directory for the files of a moment. Raises Transient where its disk takes nothing, as a full one."""
+    try:
+        with tempfile.TemporaryDirectory(prefix="ovs-", ignore_cleanup_errors=True) as made:
+            yield Path(made)
+    except OSError as error:
+        raise Transient(f"writing {error.filename or 'a temporary file'}: {error.strerror or error}") from error
+
+
+@contextlib.contextmanager
 def open_signer(signing: SigningKey) -> Iterator[Signer]:
     """Read the key, and yield what signs with it. Raises InvalidInput where it cannot."""
     doing = f"signing with {signing.key}"
@@ -79,8 +89,7 @@ def open_signer(signing: SigningKey) -> Iterator[Signer]:
         phrase = _read(signing.passphrase).rstrip(b"\r\n") if signing.passphrase else b""
     except OSError as error:
         raise _unreadable(signing, error) from error
-    with tempfile.TemporaryDirectory(prefix="ovs-", ignore_cleanup_errors=True) as made:
-        home = Path(made)
+    with scratch_directory() as home:
         try:
             if key_format(key) is SignatureFormat.SSH:
                 yield _ssh_signer(home, key, phrase)
@@ -142,10 +151,10 @@ class AllowedSigners:
     @contextlib.contextmanager
     def settings(self) -> Iterator[tuple[Sequence[str], Mapping[str, str]]]:
         """Yield the options and the environment by which `git verify-commit` trusts these signers alone."""
-        with tempfile.TemporaryDirectory(prefix="ovs-", ignore_cleanup_errors=True) as made:
-            home = Path(made) / "gnupg"
+        with scratch_directory() as made:
+            home = made / "gnupg"
             home.mkdir(mode=0o700)
-            allowed = Path(made) / "allowed_signers"
+            allowed = made / "allowed_signers"
             allowed.write_bytes(_read_allowed(self.ssh) if self.ssh else b"")
             options = ["-c", f"gpg.ssh.allowedSignersFile={allowed}", "-c", "gpg.x509.program=false"]
             environment = {"GNUPGHOME": str(home)}
