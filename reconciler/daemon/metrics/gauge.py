@@ -6,10 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from reconciler.text.targets import TextTarget, escape
+from reconciler.text.targets import TextTarget, escaper
 
 Labels: TypeAlias = tuple[str, ...]
 
+_escape = escaper(TextTarget.METRIC_LABEL)
 _ESCAPES = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
 
 
@@ -30,7 +31,6 @@ class Gauge:
     def line(self, values: Iterable[str], value: float) -> str:
         """Return one sample, by the values of the labels in their order."""
         pairs = zip(self.labels, values, strict=True)
-        texts = [(label, escape(text, TextTarget.METRIC_LABEL).translate(_ESCAPES)) for label, text in pairs]
-        labels = ",".join([f'{label}="{text}"' for label, text in texts])
+        labels = ",".join([f'{label}="{_escape(text).translate(_ESCAPES)}"' for label, text in pairs])
         number = repr(float(value))
         return f"overspill_{self.name}{{{labels}}} {number}\n" if labels else f"overspill_{self.name} {number}\n"
