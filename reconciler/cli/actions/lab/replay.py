@@ -20,6 +20,8 @@ from reconciler.text.timestamps import format_time
 from reconciler.text.wording import count
 
 _SHORT = 12
+_ROWS = 100
+"""Passes that are listed for people; a mistake of one rule parts all passes of a day."""
 
 
 def replay(settings: Settings, recording: Path, at: datetime | None, form: options.Output) -> None:
@@ -81,11 +83,13 @@ def _compare(again: Replay, recording: Path, form: options.Output) -> None:
 def _print(parted: list[Replayed], passes: int, first: datetime | None, last: datetime | None) -> None:
     rows = [
         (entry.record.at, entry.record.source[:_SHORT], parting.subject, parting.field, parting.recorded, parting.now)
-        for entry in parted
+        for entry in parted[:_ROWS]
         if (parting := entry.parting) is not None
     ]
     if rows:
         printing.table(("PASS", "SOURCE", "WHERE IT PARTS", "FIELD", "RECORDED", "NOW"), rows)
+        if len(parted) > _ROWS:
+            printing.sentence(f"... and {count(len(parted) - _ROWS, 'plan')} more (`-o json` lists all).")
         printing.write()
     if first is None or last is None:
         printing.sentence("No pass was decided again.")
