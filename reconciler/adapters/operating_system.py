@@ -52,9 +52,19 @@ def bound_own_memory(size: int) -> None:
 
 def own_memory() -> int:
     """Return the bytes of heap and private pages, as `bound_own_memory` counts them; 0 outside of Linux."""
+    return _memory(5)
+
+
+def resident_memory() -> int:
+    """Return the bytes of this process that are in memory now; 0 outside of Linux."""
+    return _memory(1)
+
+
+def _memory(field: int) -> int:
+    """Return a field of /proc/self/statm (proc_pid_statm(5)) in bytes."""
     if sys.platform != "linux":
         return 0
-    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[5]) * os.sysconf("SC_PAGE_SIZE")
+    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[field]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def memory_limit(controllers: Path = Path("/sys/fs/cgroup")) -> int:

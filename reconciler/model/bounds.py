@@ -141,6 +141,13 @@ CLUSTER_OBJECTS = InputBound(
     unit=Unit.OBJECTS,
     beyond="leaves the cluster unseen, and told",
 )
+CLUSTER_MEMORY = InputBound(
+    input=BoundedInput.CLUSTERS,
+    of="what is kept of a cluster, and of its engine, measured after each 32 MiB",
+    most=256 << 20,
+    unit=Unit.BYTES,
+    beyond="leaves the cluster unseen, and told; the resource is listed again",
+)
 CLUSTER_BYTES_IN_FLIGHT = InputBound(
     input=BoundedInput.CLUSTERS,
     of="the answers of all clusters that are being read at one moment",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -13,11 +14,12 @@ import aiohttp
 from reconciler.adapters.kube import login_plugins
 from reconciler.adapters.kube.answers import EVENT, PAGE, body, event_lines, parsed, reason_text
 from reconciler.adapters.kube.input_budget import InputBudget
-from reconciler.adapters.kube.stream import check_number
+from reconciler.adapters.kube.kept_objects import KeptObjects
 from reconciler.core.engines.logins import Plugin
 from reconciler.core.observe.kubernetes.cluster_state import ClusterState
 from reconciler.core.observe.kubernetes.resources import Resource
 from reconciler.core.workloads.object_identity import why_unidentified
+from reconciler.core.workloads.watch import key_of
 from reconciler.model.bounds import (
     CLUSTER_BYTES_IN_FLIGHT,
     CLUSTER_DEPTH,
@@ -25,6 +27,7 @@ from reconciler.model.bounds import (
     CLUSTER_EVENT_VALUES,
     CLUSTER_LABELS,
     CLUSTER_LOGIN_SIZE,
+    CLUSTER_MEMORY,
     CLUSTER_NAME,
     CLUSTER_OBJECTS,
     CLUSTER_PAGE_SIZE,
@@ -33,7 +36,7 @@ from reconciler.model.bounds import (
     CLUSTER_WORK,
 )
 from tests.bounds.experiment import Experiment, experiment
-from tests.builders.kube_objects import pod
+from tests.builders.kube_objects import node, pod
 
 CHUNK = b"x" * (1 << 16)
 VERSION = "client.authentication.k8s.io/v1"
@@ -132,20 +135,46 @@ def _(_place: Path) -> Iterator[Experiment]:
     def listed(number: int) -> ClusterState:
         """List so many pods in pages of 500, as they are read."""
         state = ClusterState()
+        kept = KeptObjects(lambda: 0, lambda: (state,))
         for begin in range(0, number, 500):
             items = cast(
                 "list[Any]", [pod(f"vllm-{begin + n}", f"gpu-{n}", labels={"app": "vllm"}) for n in range(500)]
             )
-            check_number(Resource.PODS, begin, len(items))
+            kept.admit(Resource.PODS, [key_of(raw) for raw in items], lambda: state.keys(Resource.PODS))
             for raw in items:
                 assert not why_unidentified(raw)
                 state.apply(Resource.PODS, raw)
         return state
 
     def beyond() -> None:
-        check_number(Resource.PODS, CLUSTER_OBJECTS.most, 500)
+        there = {str(number) for number in range(CLUSTER_OBJECTS.most)}
+        kept = KeptObjects(lambda: 0, list)
+        kept.admit(Resource.PODS, there, lambda: there)
+        kept.admit(Resource.PODS, ["one more"], lambda: there)
 
     yield Experiment(at=lambda: listed(CLUSTER_OBJECTS.most), beyond=beyond, says=f"has over {CLUSTER_OBJECTS}")
+
+
+@experiment(CLUSTER_MEMORY)
+def _(_place: Path) -> Iterator[Experiment]:
+    labels = {f"example.com/{number:04}": "x" * 60 for number in range(CLUSTER_LABELS.most // 80)}
+    taking = sum(map(sys.getsizeof, (*labels, *labels.values()))) + sys.getsizeof(labels)
+
+    def listed(size: int) -> None:
+        """List nodes one by one, whose labels take so many bytes in all."""
+        state, received = ClusterState(), 0
+        kept = KeptObjects(lambda: received, lambda: (state,))
+        for number in range(size // taking):
+            raw = json.dumps(node(f"gpu-{number}", labels={f"{key}-{number}": text for key, text in labels.items()}))
+            received += len(raw)
+            kept.admit(Resource.NODES, [f"gpu-{number}"], lambda: state.keys(Resource.NODES))
+            state.apply(Resource.NODES, json.loads(raw))
+
+    yield Experiment(
+        at=lambda: listed(CLUSTER_MEMORY.most * 3 // 4),
+        beyond=lambda: listed(4 * CLUSTER_MEMORY.most),
+        says=f"takes over {CLUSTER_MEMORY} here",
+    )
 
 
 @experiment(CLUSTER_BYTES_IN_FLIGHT)

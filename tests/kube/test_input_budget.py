@@ -9,10 +9,7 @@ import pytest
 
 from reconciler.adapters.kube.answers import EVENT, PAGE, TooLong, event_lines, parsed
 from reconciler.adapters.kube.input_budget import InputBudget, PartialAnswer, WorkCredit
-from reconciler.adapters.kube.stream import ObjectNumbers, check_number
-from reconciler.core.observe.kubernetes.resources import Resource
 from reconciler.core.workloads.object_identity import why_unidentified
-from reconciler.errors import Transient
 from reconciler.model.bounds import (
     CLUSTER_BYTES_IN_FLIGHT,
     CLUSTER_DEPTH,
@@ -20,7 +17,6 @@ from reconciler.model.bounds import (
     CLUSTER_EVENT_VALUES,
     CLUSTER_LABELS,
     CLUSTER_NAME,
-    CLUSTER_OBJECTS,
     CLUSTER_PAGE_VALUES,
     CLUSTER_WORK,
     InputBound,
@@ -102,30 +98,6 @@ def test_debts_of_several_servers_share_one_rate(budget: InputBudget) -> None:
     assert pauses == sorted(pauses)
     assert pauses[-1] == pytest.approx(4 * pauses[0], rel=0.05)
     assert WorkCredit(set()).pause() == 0
-
-
-def test_objects_of_a_resource_are_bounded_in_number() -> None:
-    check_number(Resource.PODS, CLUSTER_OBJECTS.most - 1, 1)
-    with pytest.raises(Transient, match="has over 250,000 objects of pods"):
-        check_number(Resource.PODS, CLUSTER_OBJECTS.most, 1)
-
-
-def test_objects_are_counted_only_where_they_may_be_too_many() -> None:
-    numbers, counted = ObjectNumbers(), list[int]()
-
-    def number() -> int:
-        counted.append(1)
-        return 100
-
-    for _ in range(CLUSTER_OBJECTS.most // 500):
-        numbers.add(Resource.PODS, 500, number)
-    assert counted == []
-    for _ in range(CLUSTER_OBJECTS.most - 100):
-        numbers.add(Resource.PODS, 1, number)
-    assert len(counted) == 1, "most of them were events of objects that were there already"
-    with pytest.raises(Transient, match="has over 250,000 objects of pods"):
-        numbers.add(Resource.PODS, 1, lambda: CLUSTER_OBJECTS.most)
-    numbers.add(Resource.NODES, 1, number)
 
 
 @pytest.mark.parametrize(

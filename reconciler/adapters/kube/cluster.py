@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -11,8 +11,9 @@ from threading import Lock
 
 from reconciler.adapters.kube.followed_companions import FollowedCompanions
 from reconciler.adapters.kube.followed_objects import FollowedObjects
+from reconciler.adapters.kube.kept_objects import KeptObjects, TooMuchKept
 from reconciler.adapters.kube.server import ApiServer
-from reconciler.adapters.kube.stream import ListOptions, ObjectNumbers, Stream, describe_muted
+from reconciler.adapters.kube.stream import ListOptions, Stream, describe_muted
 from reconciler.adapters.kube.targets import ClusterTarget
 from reconciler.adapters.kube.tasks import cancel, send_heartbeats
 from reconciler.adapters.kube.timing import WatchTiming
@@ -100,7 +101,7 @@ class FollowedCluster:
         self._changed = changed
         self._lock = Lock()
         self._state = ClusterState(target.refs, target.marks, target.kinds, target.sources, target.unlabelled)
-        self._numbers = ObjectNumbers()
+        self._kept = KeptObjects(lambda: server.received, lambda: (self._state,))
         self.unreadable = UnreadableObjects()
         self._streams: dict[Watched, Stream] = {}
         self._tasks: dict[Watched, asyncio.Task[None]] = {}
@@ -271,7 +272,7 @@ class FollowedCluster:
         """Apply a page of a list."""
         with self._lock:
             effects = []
-            self._numbers.add(resource, len(items), lambda: self._state.number(resource))
+            self._admit(resource, items)
             version = self._streams[resource].api_version
             for raw in items:
                 seen.add(key_of(raw))
@@ -303,9 +304,22 @@ class FollowedCluster:
                 effect = self._state.remove(resource, key_of(raw))
                 self.unreadable.forget(resource, key_of(raw))
             else:
-                self._numbers.add(resource, 1, lambda: self._state.number(resource))
+                self._admit(resource, (raw,))
                 effect = self.unreadable.apply(resource, raw, self._state.steps(resource, raw))
         self._note(effect)
+
+    def _admit(self, resource: Watched, items: Sequence[Json]) -> None:
+        """Check that some objects may be added. Otherwise drop those of the resource, which is listed again.
+
+        Until then the last observation stands, and grows old.
+        """
+        try:
+            self._kept.admit(resource, [key_of(raw) for raw in items], lambda: self._state.keys(resource))
+        except TooMuchKept:
+            self._streams[resource].listed = False
+            self._state.retain(resource, set())
+            self.unreadable.retain(resource, set())
+            raise
 
     def heard(self) -> None:
         """Note a sign of life, and advance the time of a complete observation."""

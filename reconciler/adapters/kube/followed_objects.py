@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from threading import Lock
 
+from reconciler.adapters.kube.kept_objects import KeptObjects, TooMuchKept
 from reconciler.adapters.kube.server import ApiServer
-from reconciler.adapters.kube.stream import ListOptions, Stream, check_number, describe_muted
+from reconciler.adapters.kube.stream import ListOptions, Stream, describe_muted
 from reconciler.adapters.kube.tasks import cancel
 from reconciler.adapters.kube.timing import WatchTiming
 from reconciler.adapters.kube.unreadable_objects import UnreadableObjects
@@ -40,6 +41,7 @@ class FollowedObjects:
         self.lock = Lock()
         self.settled = asyncio.Event()
         self._parts: dict[Watched, ResourcePart] = dict(parts.items())
+        self._kept = KeptObjects(lambda: server.received, self._parts.values)
         self.unreadable = UnreadableObjects()
         self._clock = clock
         self._pace = pace
@@ -90,7 +92,7 @@ class FollowedObjects:
         """Apply a page of a list."""
         with self.lock:
             effects = []
-            check_number(resource, len(self._parts[resource].keys()), len(items))
+            self._admit(resource, items)
             for raw in items:
                 seen.add(key_of(raw))
                 effects.append(self.unreadable.apply(resource, raw, [partial(self._parts[resource].apply, raw)]))
@@ -120,7 +122,7 @@ class FollowedObjects:
                 effect = part.remove(key_of(raw))
                 self.unreadable.forget(resource, key_of(raw))
             else:
-                check_number(resource, len(part.keys()), 1)
+                self._admit(resource, (raw,))
                 effect = self.unreadable.apply(resource, raw, [partial(part.apply, raw)])
         self._note(effect)
 
@@ -128,6 +130,20 @@ class FollowedObjects:
         """Note an answered heartbeat, while every stream works."""
         if self.complete() and not any(stream.failures or stream.refusal for stream in self._streams):
             self._stood_at = self._clock.now()
+
+    def _admit(self, resource: Watched, items: Sequence[Json]) -> None:
+        """Check that some objects may be added. Otherwise drop those of the resource, which is listed again."""
+        part = self._parts[resource]
+        try:
+            self._kept.admit(resource, [key_of(raw) for raw in items], part.keys)
+        except TooMuchKept:
+            for stream in self._streams:
+                stream.listed = stream.listed and stream.resource is not resource
+            self._stood_at = None
+            for key in set(part.keys()):
+                part.remove(key)
+            self.unreadable.retain(resource, set())
+            raise
 
     def _drop(self, resource: Watched, seen: set[str]) -> None:
         """Drop all objects of a resource but these."""

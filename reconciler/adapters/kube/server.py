@@ -94,6 +94,8 @@ class ApiServer:
         self._measure, self._target = measure, target
         self._budget = budget or InputBudget()
         self.work = self._budget.work_credit()
+        self.received = 0
+        """Bytes of answers and events so far."""
         self._login = login
         self._pace = pace
         self._moved = moved
@@ -157,6 +159,7 @@ class ApiServer:
             yield None
             with self._budget.answer() as answer:
                 async for chunk in _raise_silent(response.content.iter_any()):
+                    self.received += len(chunk)
                     for line in event_lines(self._budget, answer, chunk):
                         with self.work.working():
                             event = parsed(line, EVENT)
@@ -165,6 +168,7 @@ class ApiServer:
 
     async def _document(self, response: aiohttp.ClientResponse) -> Json:
         content = await body(response, self._budget)
+        self.received += len(content)
         with self.work.working():
             return parsed(content, PAGE)
 

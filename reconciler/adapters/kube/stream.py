@@ -19,6 +19,7 @@ from typing import Protocol
 import structlog
 
 from reconciler.adapters.kube.answers import Expired, Forbidden, NotServed, Silent, TooLong, reason_text
+from reconciler.adapters.kube.kept_objects import TooMuchKept, too_many
 from reconciler.adapters.kube.server import ApiServer
 from reconciler.adapters.kube.timing import WatchTiming
 from reconciler.core.observe.kubernetes.resources import CompanionResource, CustomResource, Watched, rights
@@ -220,6 +221,8 @@ class Stream:
                     continue
                 if isinstance(error, TooLong):
                     self._limit = max(1, self._limit // 2)
+                elif isinstance(error, TooMuchKept):
+                    self._version = ""
                 self._fail(self._with_remedy(error))
             except Exception as error:  # an object that cannot be read must not end the stream for good
                 log.exception("bug; listing anew", resource=self.resource.plural)
@@ -304,7 +307,8 @@ class Stream:
         while True:
             page = await self._server.get(path, query, within=self._pace.answer)
             pages += 1
-            check_number(self.resource, max(len(seen), pages), 0)
+            if max(len(seen), pages) > CLUSTER_OBJECTS.most:
+                raise too_many(self.resource)
             with self._server.work.working():
                 metadata, items = self._contents_of(page)
                 self._sink.page(self.resource, items, seen)
@@ -421,31 +425,6 @@ class Stream:
             self._contents = None
         metadata = raw.get("metadata")
         self._version = _ListMetadata.of(metadata).version or self._version if isinstance(metadata, dict) else ""
-
-
-class ObjectNumbers:
-    """Upper bounds on the numbers of objects of resources.
-
-    To count them takes time that grows with the cluster, so that they are counted only once the upper bound of a
-    resource passes the bound, and not at each event.
-    """
-
-    def __init__(self) -> None:
-        """Begin with none."""
-        self._most: Counter[Watched] = Counter()
-
-    def add(self, resource: Watched, more: int, number: Callable[[], int]) -> None:
-        """Check that there is room for some more; `number` counts those of the resource. Raises Transient."""
-        if self._most[resource] + more > CLUSTER_OBJECTS.most:
-            self._most[resource] = number()
-            check_number(resource, self._most[resource], more)
-        self._most[resource] += more
-
-
-def check_number(resource: Watched, number: int, more: int) -> None:
-    """Check that the objects of a resource, with some more, are not too many. Raises Transient."""
-    if number + more > CLUSTER_OBJECTS.most:
-        raise Transient(f"has over {CLUSTER_OBJECTS} of {resource.full_name}")
 
 
 def describe_muted(streams: Iterable[Stream], pace: WatchTiming) -> str:

@@ -191,9 +191,9 @@ class ClusterState:
             self._follow_specs()
         return ChangeEffect.NOTHING
 
-    def number(self, resource: Watched) -> int:
-        """Return the most objects of a resource that any part keeps."""
-        return max((len(part.keys()) for part in self._parts_of(resource)), default=0)
+    def keys(self, resource: Watched) -> AbstractSet[str]:
+        """Return the keys of the objects of a resource, of the part that keeps the most."""
+        return max((part.keys() for part in self._parts_of(resource)), key=len, default=frozenset())
 
     def remove(self, resource: Watched, key: str) -> ChangeEffect:
         """Apply the deletion of an object."""
