@@ -299,7 +299,9 @@ class Handler(LoopbackHandler):
             self._answer(200, {"type": "ERROR", "object": error})
             return
         plural, version = stored(path), int(query["resourceVersion"])
-        if version < self.server.cluster.oldest:
+        with cluster.changed:  # a drop comes before both or after both: else a watch would stand on a lost history
+            gone, epoch = version < cluster.oldest, cluster.epoch
+        if gone:
             self._answer(410, {"kind": "Status", "code": 410})
             return
         self.send_response(200)
@@ -308,14 +310,13 @@ class Handler(LoopbackHandler):
         if cluster.curt.is_set():
             self.wfile.write(b"0\r\n\r\n")
             return
-        epoch = self.server.cluster.epoch
         while not self.server.stopping.is_set():
-            with self.server.cluster.changed:
+            with cluster.changed:
                 events = () if cluster.mute.is_set() else cluster.events
                 fresh = [one for one in events if one[0] > version and one[1] == plural]
-                if not fresh and epoch == self.server.cluster.epoch:
-                    self.server.cluster.changed.wait(0.1)
-            if epoch != self.server.cluster.epoch:
+                if not fresh and epoch == cluster.epoch:
+                    cluster.changed.wait(0.1)
+            if epoch != cluster.epoch:
                 self.close_connection = True
                 return
             for at, _, type_, raw in fresh:
