@@ -52,7 +52,7 @@ def pytest_collection(session: pytest.Session) -> Iterator[object]:
     """Collect tests with no collection of garbage, and spare later ones the modules and items that stay to the end."""
     gc.disable()
     try:
-        if session.config.args_source is pytest.Config.ArgsSource.TESTPATHS:
+        if session.config.args_source is pytest.Config.ArgsSource.TESTPATHS and not _only_hands_out(session.config):
             _import_modules(session.config)
         return (yield)
     finally:
@@ -83,6 +83,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=left)
         gone = set(map(id, left))
         items[:] = [item for item in items if id(item) not in gone]
+
+
+def _only_hands_out(config: pytest.Config) -> bool:
+    """Return whether workers run the tests, and this process collects none."""
+    return bool(config.getoption("numprocesses", default=None)) and not hasattr(config, "workerinput")
 
 
 def _import_modules(config: pytest.Config) -> None:
