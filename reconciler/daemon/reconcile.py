@@ -57,7 +57,7 @@ from reconciler.model.events.event import MOST_PATHS, Event, Push
 from reconciler.model.ids import CommitId, WorkloadId
 from reconciler.model.plan import Plan
 from reconciler.model.policy import Desired
-from reconciler.model.tree import Advance, Identity, Tips, branch_of
+from reconciler.model.tree import Advance, Identity, SignatureFault, SourceTip, Tips, branch_of
 from reconciler.ports import Charts, Clock, ClusterView, EventSink, GpuUseView, Recording, Repository
 
 log = structlog.get_logger()
@@ -230,12 +230,20 @@ def look(world: World, source: SourceReader, commit: CommitId) -> tuple[Observed
     return observed, desired
 
 
-def _unsigned(branch: str, tips: Tips) -> Problem:
-    """Report commits of the source branch that are not in force, since none of them is signed as required."""
+def _held_back(branch: str, tips: Tips, tip: SourceTip) -> Problem:
+    """Report that the tip of the source branch is not in force by its own signature."""
+    held, stands = tip.commit[:12], str(tips.source)[:12]
+    match tip.why:
+        case SignatureFault.UNSIGNED:
+            message = f"no allowed signer has signed {held}: {stands} stays in force"
+        case SignatureFault.OLDER:
+            message = f"{held} is signed, but older than {stands} and no successor of it: {stands} stays in force"
+        case SignatureFault.DELISTED:
+            message = f"{held} stays in force, though no allowed signer has signed it (any more)"
     return Problem(
         path=f"branch {branch}",
-        message=f"no allowed signer has signed {str(tips.unsigned)[:12]}: {str(tips.source)[:12]} stays in force",
-        hint="sign the newest commit, as with `git commit --amend --no-edit -S`, or list who has signed it in"
+        message=message,
+        hint="put a signed commit on top, as with `git commit --allow-empty -S`, or list who has signed it in"
         " OVERSPILL_ALLOWED_SIGNERS_FILE",
     )
 
@@ -254,8 +262,9 @@ def read_input(
         seen = with_node_pool_differences(seen, desired)
     else:
         desired = memory.source.expanded(tips.source, seen)
-    if tips.unsigned is not None:
-        desired = replace(desired, problems=(*desired.problems, _unsigned(world.source_branch, tips)))
+    if tips.held_back is not None:
+        told = _held_back(world.source_branch, tips, tips.held_back)
+        desired = replace(desired, problems=(*desired.problems, told))
     now = _read_clock(world, memory)
     history = memory.history
     author = world.author

@@ -125,6 +125,24 @@ class Proposal:
     """The newest commit that both have."""
 
 
+class SignatureFault(Enum):
+    """Why the tip of the source branch is not in force by its own signature."""
+
+    UNSIGNED = "unsigned"
+    OLDER = "older"
+    """Signed, but neither later than what is in force nor a successor of it."""
+    DELISTED = "delisted"
+    """In force since before, though its signer is not allowed (any more)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceTip:
+    """The tip of the source branch, and why its signature does not count."""
+
+    commit: CommitId
+    why: SignatureFault
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tips:
     """The tips of the two branches; None for a branch that does not exist yet."""
@@ -133,8 +151,8 @@ class Tips:
     output: CommitId | None
     output_at: datetime | None = None
     """Committer time of the output tip: history must not run backwards even if the clock does."""
-    unsigned: CommitId | None = None
-    """The real tip of the source branch, where `source` stands for it since no allowed signer has signed it."""
+    held_back: SourceTip | None = None
+    """The real tip of the source branch, where commits have to be signed and its signature does not count."""
     losses: tuple[BranchLoss, ...] = ()
     """Branches that lack their last known commits; `output` is the known one where the mirror holds it."""
 

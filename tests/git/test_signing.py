@@ -16,7 +16,7 @@ from reconciler.adapters.git.fastimport import with_trailers
 from reconciler.adapters.git.signing import AllowedSigners, SigningKey, key_format, open_signer
 from reconciler.errors import InvalidInput
 from reconciler.model.ids import ClusterName, CommitId
-from reconciler.model.tree import BranchCommit, Commit, Identity, Projection
+from reconciler.model.tree import BranchCommit, Commit, Identity, Projection, SignatureFault, SourceTip
 from tests.builders.remote import Remote
 
 NOON = datetime(2026, 11, 28, 12, tzinfo=UTC)
@@ -62,7 +62,8 @@ def _commit(path: str) -> Commit:
 
 def _trusted(repository: GitRepository, commit: CommitId, signers: AllowedSigners) -> bool:
     runner = repository._branches.runner
-    with signers.settings() as (options, environment):
+    with signers.trusted() as (settings, environment):
+        options = [part for key, value in settings for part in ("-c", f"{key}={value}")]
         git = ["git", "--git-dir", str(runner.git_dir), *options, "verify-commit", commit]
         return subprocess.run(git, env={**os.environ, **environment}, capture_output=True, check=False).returncode == 0
 
@@ -213,18 +214,50 @@ def test_unsigned_push_changes_nothing_until_it_is_signed(remote: Remote, tmp_pa
         with pytest.raises(InvalidInput, match="OVERSPILL_ALLOWED_SIGNERS_FILE"):
             repository.fetch()
         first = _sign_tip(remote, key, "first")
-        assert (repository.fetch().source, repository.tips().unsigned) == (first, None)
+        assert (repository.fetch().source, repository.tips().held_back) == (first, None)
         unsigned = remote.commit("main", {"b": "1"})
-        assert (repository.fetch().source, repository.tips().unsigned) == (first, unsigned)
+        assert (repository.fetch().source, repository.tips().held_back) == (
+            first,
+            SourceTip(commit=unsigned, why=SignatureFault.UNSIGNED),
+        )
         foreign = _sign_tip(remote, stranger, "foreign")
-        assert (repository.fetch().source, repository.tips().unsigned) == (first, foreign)
+        assert (repository.fetch().source, repository.tips().held_back) == (
+            first,
+            SourceTip(commit=foreign, why=SignatureFault.UNSIGNED),
+        )
         assert [entry.path for entry in repository.entries(first)] == ["a", "first"]
         assert repository.log(first)[0].id == first
         signers.ssh.write_text(signers.ssh.read_text() + _allowed(stranger).read_text())
-        assert (repository.tips().source, repository.tips().unsigned) == (foreign, None)
+        assert (repository.tips().source, repository.tips().held_back) == (foreign, None)
     again = AllowedSigners(ssh=_allowed(key))
     with GitRepository(str(remote.path), cache=tmp_path / "empty", allowed_signers=again) as repository:
         assert repository.fetch().source == first, "an empty disk finds the commit in force again"
+
+
+@pytest.mark.parametrize("form", ["PEM", "PKCS8", "RFC4716"])
+@pytest.mark.parametrize("phrase", ["", PHRASE])
+@pytest.mark.parametrize("ends", [b"\n", b"\r\n"])
+def test_a_key_of_any_form_and_line_ends_signs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str, phrase: str, ends: bytes
+) -> None:
+    key, secret = tmp_path / "key", tmp_path / "phrase"
+    made = ["ssh-keygen", "-q", "-t", "ecdsa", "-m", form, "-N", phrase, "-C", "bot", "-f", str(key)]
+    subprocess.run(made, check=True)
+    key.write_bytes(key.read_bytes().replace(b"\n", ends))
+    secret.write_text(phrase)
+    here = tmp_path / "a $(false) 'directory'"
+    here.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(here))
+    with open_signer(SigningKey(key=key, passphrase=secret if phrase else None)) as signer:
+        assert signer.sign(b"payload").startswith("-----BEGIN SSH SIGNATURE-----")
+
+
+def test_what_ssh_keygen_says_of_a_locked_key_is_one_line(tmp_path: Path) -> None:
+    key = _ssh_key(tmp_path, phrase=PHRASE)
+    with pytest.raises(InvalidInput) as raised, open_signer(SigningKey(key=key)) as signer:
+        signer.sign(b"payload")
+    assert "passphrase" in str(raised.value)
+    assert str(raised.value).isprintable()
 
 
 @pytest.mark.parametrize(

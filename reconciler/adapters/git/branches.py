@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 
 from reconciler.adapters.git import remote as address
 from reconciler.adapters.git import remote_errors
 from reconciler.adapters.git.commits import parse
-from reconciler.adapters.git.history import FIRST_STEP, GROWTH
+from reconciler.adapters.git.history import FIRST_STEP, GROWTH, History
 from reconciler.adapters.git.known_tips import FETCH, KnownTips
 from reconciler.adapters.git.mirror import Mirror
 from reconciler.adapters.git.objects import Missing, ObjectReader
@@ -110,6 +111,10 @@ class RemoteBranches:
                 raise self.failure(doing, done)
             look = True  # a branch is gone, or was removed between two commands
         raise Transient(f"{doing}: the branches come and go, or the mirror cannot be kept")
+
+    def history(self, branch: str) -> History:
+        """Return the history of a branch, by its full name."""
+        return History(self.reader, self.local, self.shallow, deepen=partial(self.deepen, branch))
 
     def branch_names(self) -> list[str]:
         """List the other branches of the remote by their short names."""

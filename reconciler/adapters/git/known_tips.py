@@ -199,13 +199,16 @@ class KnownTips:
         """Fetch a commit from the mirror of another process or, by its id, from the remote, if either has it."""
         if self.holds(commit):
             return True
-        if self._mirror.beside is not None:
-            local = replace(self._runner, environment={**self._runner.environment, "GIT_ALLOW_PROTOCOL": "file"})
-            source = str(self._mirror.beside / "mirror.git")
-            local.run([*FETCH, "--update-shallow", source, f"+{KNOWN}*:{_SEEN}*"])
+        self.fetch_beside(f"+{KNOWN}*:{_SEEN}*")
         if not self.holds(commit):
             self._runner.run([*FETCH, "--depth=1", address.NAME, commit], remote=True)
         return self.holds(commit)
+
+    def fetch_beside(self, refspec: str) -> None:
+        """Fetch refs from the mirror of the passes, if that is another one and has them."""
+        if self._mirror.beside is not None:
+            local = replace(self._runner, environment={**self._runner.environment, "GIT_ALLOW_PROTOCOL": "file"})
+            local.run([*FETCH, "--update-shallow", str(self._mirror.beside / "mirror.git"), refspec])
 
     def seen_ref(self, branch: str) -> str:
         """Return the ref of a branch as the remote has it, while it does not follow what is known."""

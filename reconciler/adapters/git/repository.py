@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
-from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -38,6 +37,7 @@ from reconciler.adapters.git.push import RefUpdate, doing
 from reconciler.adapters.git.remote import Credentials
 from reconciler.adapters.git.restore import Restoration
 from reconciler.adapters.git.run import RemoteBounds, Runner
+from reconciler.adapters.git.signed_source import SignedSource
 from reconciler.adapters.git.signing import AllowedSigners, SigningKey, open_signer, scratch_directory, signed
 from reconciler.core.commits.branch_loss import refusal
 from reconciler.core.commits.trailers import is_own
@@ -67,8 +67,6 @@ from reconciler.ports import MeasureCall, unmeasured_call
 COMMITTER = Identity(name="Overspill", email="overspill@overspill.dev")
 """The default committer."""
 
-_MOST_UNSIGNED = 200
-"""Commits of the source branch that are looked at for a signature; each takes a process or two."""
 _MAX_PACKS = 40
 """Packs above which they are repacked, since each look-up searches all of them."""
 
@@ -136,8 +134,6 @@ class GitRepository:
         self._committer = committer
         self._signing = signing
         self._trailers = tuple(trailers)
-        self._allowed_signers = allowed_signers
-        self._in_force: tuple[tuple[CommitId | None, str], CommitId | None] | None = None
         self.shelf = MirrorFiles(runner)
         self.deliveries = DeliveryRefs(runner, remote, self._refuse_lost)
         try:
@@ -147,6 +143,7 @@ class GitRepository:
         except OverspillError:
             mirror.close()
             raise
+        self._signed_source = SignedSource(self._branches, allowed_signers, committer) if allowed_signers else None
         self._written: tuple[CommitId | None, frozenset[CommitId]] = (None, frozenset())
         self._on_source: frozenset[CommitId] = frozenset()
         self._projected: dict[CommitId, tuple[CommitId | None, Branch]] = {}
@@ -169,7 +166,7 @@ class GitRepository:
         """Fetch both branches and return their tips.
 
         Raises Transient if the remote is unreachable or hangs, InvalidInput if it is missing or denies access, or if
-        signatures are required and no commit of the source branch has one.
+        signatures are required and no commit of the source branch has ever been in force.
         """
         return self._trusted(self._branches.fetch())
 
@@ -190,7 +187,7 @@ class GitRepository:
         return self._branches.propose(branch_ref(branch))
 
     def tips(self) -> Tips:
-        """Return the tips of the last fetch or push; the source is the newest commit that is signed as required."""
+        """Return the tips of the last fetch or push; where signatures are required, the source is what is in force."""
         return self._trusted(self._branches.tips)
 
     def branch_names(self) -> list[str]:
@@ -521,38 +518,8 @@ class GitRepository:
         return [CommitId(new[commit]) for commit in made]
 
     def _trusted(self, tips: Tips) -> Tips:
-        """Put the newest commit that an allowed signer has signed in place of the source branch's tip."""
-        if self._allowed_signers is None or tips.source is None:
-            return tips
-        asked = (tips.source, self._allowed_signers.digest())
-        if self._in_force is None or self._in_force[0] != asked:
-            self._in_force = (asked, self._newest_signed(tips.source))
-        signed_tip = self._in_force[1]
-        if signed_tip is None:
-            raise InvalidInput(
-                f"source branch at {tips.source[:12]}: none of its last {_MOST_UNSIGNED} commits is signed by an"
-                " allowed signer, so that none is in force (sign the newest one, or mend"
-                " OVERSPILL_ALLOWED_SIGNERS_FILE)"
-            )
-        if signed_tip == tips.source:
-            return tips
-        return replace(tips, source=signed_tip, unsigned=tips.source)
-
-    def _newest_signed(self, tip: CommitId) -> CommitId | None:
-        """Find the newest commit with a trusted signature, along first parents."""
-        if self._allowed_signers is None:
-            return tip
-        branches = self._branches
-        history = History(
-            branches.reader, branches.local, branches.shallow,
-            deepen=lambda depth: branches.deepen(branches.source, depth),
-        )  # fmt: skip # short arguments
-        with self._whole(), self._allowed_signers.settings() as (options, environment):
-            runner = replace(branches.runner, environment={**branches.runner.environment, **environment})
-            for commit in islice(history.first_parents(tip), _MOST_UNSIGNED):
-                if runner.run([*options, "verify-commit", commit.logged.id]).status == 0:
-                    return commit.logged.id
-        return None
+        """Put the commit that is in force in place of the source branch's tip, where that has to be signed."""
+        return tips if self._signed_source is None else self._signed_source.in_force(tips)
 
     def _refuse_lost(self) -> None:
         """Raise LostBranch where a branch lacks what it is known to have had: nothing is pushed then."""
@@ -563,12 +530,9 @@ class GitRepository:
     def _history(self, tip: CommitId) -> History:
         """Return the history of the branch that a commit was fetched from."""
         branches = self._branches
-        trusted = self._in_force[1] if self._in_force else None
+        trusted = self._signed_source.commit if self._signed_source else None
         of_source = tip in (branches.tips.source, trusted) or tip in self._on_source
-        branch = branches.source if of_source else branches.output
-        return History(
-            branches.reader, branches.local, branches.shallow, deepen=lambda depth: branches.deepen(branch, depth)
-        )
+        return branches.history(branches.source if of_source else branches.output)
 
     def _is_earlier(self, commit: CommitId) -> bool:
         """Tell whether the source branch has a commit, and fetch as much of its history as that takes.

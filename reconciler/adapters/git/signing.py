@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -40,7 +41,7 @@ class SigningKey:
     """A private key that our commits are signed with."""
 
     key: Path
-    """In OpenSSH's or PEM form, or an OpenPGP secret key, armoured or not."""
+    """In OpenSSH's or PEM form, with line ends of any system, or an OpenPGP secret key, armoured or not."""
     passphrase: Path | None = None
     """A file that holds its passphrase."""
 
@@ -149,21 +150,21 @@ class AllowedSigners:
         return hashlib.sha256(b"\0".join(_read_allowed(path) for path in (self.ssh, self.openpgp) if path)).hexdigest()
 
     @contextlib.contextmanager
-    def settings(self) -> Iterator[tuple[Sequence[str], Mapping[str, str]]]:
-        """Yield the options and the environment by which `git verify-commit` trusts these signers alone."""
+    def trusted(self) -> Iterator[tuple[Sequence[tuple[str, str]], Mapping[str, str]]]:
+        """Yield the settings and the environment by which `git verify-commit` trusts these signers alone."""
         with scratch_directory() as made:
             home = made / "gnupg"
             home.mkdir(mode=0o700)
             allowed = made / "allowed_signers"
             allowed.write_bytes(_read_allowed(self.ssh) if self.ssh else b"")
-            options = ["-c", f"gpg.ssh.allowedSignersFile={allowed}", "-c", "gpg.x509.program=false"]
+            settings = [("gpg.ssh.allowedSignersFile", str(allowed)), ("gpg.x509.program", "false")]
             environment = {"GNUPGHOME": str(home)}
             try:
                 if self.openpgp is None:
-                    options += ["-c", "gpg.program=false"]
+                    settings.append(("gpg.program", "false"))
                 else:
                     _run(("gpg", "--batch", "--quiet", "--import"), _read_allowed(self.openpgp), environment)
-                yield options, environment
+                yield settings, environment
             finally:
                 if self.openpgp is not None:
                     _end_agent(home)
@@ -185,10 +186,12 @@ def _read_allowed(path: Path) -> bytes:
 
 def _ssh_signer(home: Path, key: bytes, phrase: bytes) -> Signer:
     copy, secret, ask = home / "key", home / "phrase", home / "ask"
-    _write(copy, key if key.endswith(b"\n") else key + b"\n", 0o600)
+    _write(copy, b"".join(b"%b\n" % line for line in key.splitlines()), 0o600)
     _write(secret, phrase, 0o600)
-    _write(ask, f"#!/bin/sh\ncat {secret}\n".encode(), 0o700)
+    _write(ask, f"#!/bin/sh\ncat {shlex.quote(str(secret))}\n".encode(), 0o700)
     environment = {"SSH_ASKPASS": str(ask), "SSH_ASKPASS_REQUIRE": "force", "DISPLAY": ":0"}
+    if b"OPENSSH PRIVATE KEY" not in key:  # another form does not hold the public key, which ssh-keygen looks for
+        _write(home / "key.pub", _run(("ssh-keygen", "-y", "-f", str(copy)), b"", environment), 0o600)
     return Signer(("ssh-keygen", "-q", "-Y", "sign", "-n", "git", "-f", str(copy)), environment)
 
 
@@ -225,7 +228,8 @@ def _run(command: Sequence[str], given: bytes, environment: Mapping[str, str]) -
     except subprocess.TimeoutExpired as error:
         raise InvalidInput(f"{command[0]}: no answer for {_SECONDS} s, stopped waiting") from error
     if done.returncode:
-        said = one_line("; ".join(redacted(done.stderr.decode(errors="replace")).split("\n")).strip("; "))[:500]
+        lines = redacted(done.stderr.decode(errors="replace")).splitlines()
+        said = one_line("; ".join(line.strip() for line in lines if line.strip()))[:500]
         raise InvalidInput(
             f"{command[0]}: {said or 'it failed'} (try: see that the key is whole and private, and that"
             " OVERSPILL_SIGNING_PASSPHRASE_FILE holds its passphrase)"

@@ -1,0 +1,160 @@
+"""The commit of the source branch that is in force where commits have to be signed.
+
+It is remembered in a ref of the mirror, which no push moves. Without that, as on an empty disk, the output branch says
+which commit was decided on last: what follows that one and is signed may come in force.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from itertools import islice
+from urllib.parse import quote
+
+from reconciler.adapters.git.branches import RemoteBranches
+from reconciler.adapters.git.commits import parse
+from reconciler.adapters.git.objects import Missing
+from reconciler.adapters.git.run import Runner
+from reconciler.adapters.git.signing import AllowedSigners
+from reconciler.core.commits.trailers import Trailer, is_own
+from reconciler.errors import Conflict, InvalidInput
+from reconciler.model.ids import CommitId, read_commit_id
+from reconciler.model.tree import Identity, LoggedCommit, SignatureFault, SourceTip, Tips
+
+_MOST_UNSIGNED = 200
+"""Commits that are looked at for a signature where nothing is remembered; each takes a process or two."""
+_MOST_FOREIGN = 50
+"""Commits of the output branch that are searched for the last decision of ours."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """What is in force while the source branch and the allowed signers are these."""
+
+    tip: CommitId
+    signers: str
+    commit: CommitId
+    why: SignatureFault | None
+    """Why the tip is not in force; None where it is, by its own signature."""
+
+
+class SignedSource:
+    """Finds the commit in force.
+
+    1. The newest commit comes in force if an allowed signer has signed it and it follows the one in force, or is the
+       later of the two: who rewrites the branch and signs it means it so. An older one does not, since anybody who can
+       push can push again what was signed once.
+    2. Otherwise what is in force stays, also if its own signer is not allowed any more.
+    3. Where nothing is remembered, the newest signed commit along first parents is taken for the newest one in 1, and
+       the last one that was decided on for the one in force, if that is signed.
+    """
+
+    def __init__(self, branches: RemoteBranches, signers: AllowedSigners, committer: Identity) -> None:
+        """Take whose signatures count, and the committer of our own commits; nothing is looked up."""
+        self._branches = branches
+        self._signers = signers
+        self._committer = committer
+        self._ref = f"refs/overspill/signed/{quote(branches.source.removeprefix('refs/heads/'), safe='')}"
+        self._found: _Found | None = None
+
+    @property
+    def commit(self) -> CommitId | None:
+        """The commit in force; None before it has been looked up."""
+        return self._found.commit if self._found else None
+
+    def in_force(self, tips: Tips) -> Tips:
+        """Put the commit in force in place of the source branch's tip.
+
+        Raises InvalidInput where none is, and Transient where more history has to be fetched and cannot be.
+        """
+        if tips.source is None:
+            return tips
+        signers = self._signers.digest()
+        found = self._found
+        if found is None or (found.tip, found.signers) != (tips.source, signers):
+            found = self._found = self._find(tips.source, tips.output, signers)
+        if found.why is None:
+            return tips
+        return replace(tips, source=found.commit, held_back=SourceTip(commit=found.tip, why=found.why))
+
+    def _find(self, tip: CommitId, output: CommitId | None, signers: str) -> _Found:
+        with self._verifying() as runner:
+            why = None if _is_signed(runner, tip) else SignatureFault.UNSIGNED
+            commit = self._remembered()
+            if commit is None:
+                commit = self._without_memory(runner, tip, output)
+            elif why is None and self._may_follow(tip, commit):
+                commit = tip
+        if why is None and commit != tip:
+            why = SignatureFault.OLDER
+        elif why is SignatureFault.UNSIGNED and commit == tip:
+            why = SignatureFault.DELISTED
+        self._branches.local(["update-ref", self._ref, commit])
+        return _Found(tip=tip, signers=signers, commit=commit, why=why)
+
+    def _remembered(self) -> CommitId | None:
+        """Return what was in force last, by this mirror or by that of the passes."""
+        read = ["for-each-ref", "--format=%(objectname)", self._ref]
+        if not self._branches.local(read):
+            self._branches.known.fetch_beside(f"+{self._ref}:{self._ref}")
+        return CommitId(self._branches.local(read).decode().strip()) or None
+
+    def _without_memory(self, runner: Runner, tip: CommitId, output: CommitId | None) -> CommitId:
+        """Find what to begin with, never a commit that is before the last one that was decided on."""
+        decided_on = self._decided_on(output) if output else None
+        chain = self._branches.history(self._branches.source).first_parents(tip)
+        for stored in islice(chain, _MOST_UNSIGNED):
+            if stored.logged.id == decided_on:
+                break
+            if _is_signed(runner, stored.logged.id):
+                if decided_on is None or self._may_follow(stored.logged.id, decided_on):
+                    return stored.logged.id
+                break
+        if decided_on is not None and _is_signed(runner, decided_on):
+            return decided_on
+        since = f" after {decided_on[:12]}, which was decided on last," if decided_on else ""
+        raise InvalidInput(
+            f"source branch at {tip[:12]}: none of its last {_MOST_UNSIGNED} commits{since} is signed by an allowed"
+            " signer, so that none is in force (sign the newest one, or mend OVERSPILL_ALLOWED_SIGNERS_FILE)"
+        )
+
+    def _decided_on(self, output: CommitId) -> CommitId | None:
+        """Return the commit that our last commit of the output branch names; None if nobody has it."""
+        branches = self._branches
+        for stored in islice(branches.history(branches.output).first_parents(output), _MOST_FOREIGN):
+            if is_own(stored.logged, self._committer) and Trailer.SOURCE.among(stored.logged):
+                with suppress(ValueError):
+                    named = read_commit_id(stored.logged.trailers[Trailer.SOURCE])
+                    return named if branches.known.obtain(named) else None
+        return None
+
+    def _may_follow(self, new: CommitId, old: CommitId) -> bool:
+        if new == old:
+            return True
+        try:
+            if self._branches.history(self._branches.source).reaches(new, old):
+                return True
+        except Conflict:  # the branch was rewritten: the remote has no more of it
+            pass
+        return self._logged(new).at > self._logged(old).at
+
+    def _logged(self, commit: CommitId) -> LoggedCommit:
+        (raw,) = self._branches.reader.read([commit])
+        return parse(commit, raw).logged
+
+    @contextmanager
+    def _verifying(self) -> Iterator[Runner]:
+        """Yield a runner by which git trusts the allowed signers alone; turn a missing object into a new mirror."""
+        try:
+            with self._signers.trusted() as (settings, environment):
+                runner = self._branches.runner
+                yield replace(
+                    runner, environment={**runner.environment, **environment}, settings=(*runner.settings, *settings)
+                )
+        except Missing as missing:
+            raise self._branches.incomplete(missing) from missing
+
+
+def _is_signed(runner: Runner, commit: CommitId) -> bool:
+    return runner.run(["verify-commit", commit]).status == 0
