@@ -6,20 +6,21 @@ import re
 from collections.abc import Iterable, Sequence
 
 from reconciler.errors import one_line
+from reconciler.text.references import guarded
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]|#~&])")
-_LINK = re.compile(r"@|:(?=//)|www(?=\.)", re.IGNORECASE)
-"""The start of a mention, an e-mail address or a bare URL, which hosts turn into links without any markup."""
-_BREAK = "\u200b"
-"""A space of no width: the text looks the same and is no link."""
+_DOLLAR = re.compile(r"(?<=\S)\$")
+"""What may end a formula, and with two in a row begin one; an amount such as ``2.99 $/h`` keeps its own."""
 
 
 def escaped(text: str) -> str:
-    """Return a text on one line, for the middle of a line, without markup, mentions and links.
+    """Return a text on one line, for the middle of a line, without markup, mentions, links and other references.
 
-    A dash or number at the start of a line would still begin a list.
+    Hosts look for references in the text that they have rendered, where no backslash is left. A dash or number at the
+    start of a line would still begin a list.
     """
-    marked = _SPECIAL.sub(r"\\\1", _LINK.sub(rf"\g<0>{_BREAK}", _one_line(text)))
+    marked = _SPECIAL.sub(r"\\\1", guarded(_one_line(text)))
+    marked = _DOLLAR.sub("&dollar;", marked)  # hosts read formulas where Markdown has a backslash before it as well
     return marked.replace("<", "&lt;").replace(">", "&gt;")  # no program that looks for a tag finds one
 
 
@@ -29,7 +30,10 @@ def _one_line(text: str) -> str:
 
 
 def code(text: str) -> str:
-    """Return a text as code for the cell of a table, in which a bar has a backslash; elsewhere the backslash shows."""
+    """Return a text as code for the cell of a table, in which a bar has a backslash; elsewhere the backslash shows.
+
+    Hosts look for no reference in code, and a name that is copied from it is as it was.
+    """
     line = _one_line(text).replace("|", "\\|")
     fence = "`" * (1 + max((len(run) for run in re.findall("`+", line)), default=0))
     space = " " if line.startswith("`") or line.endswith("`") else ""

@@ -16,6 +16,7 @@ from urllib.parse import quote
 from xml.sax.saxutils import escape, quoteattr
 
 from reconciler.errors import Problem, Severity, one_line
+from reconciler.text.references import GAP
 
 _RULE = "fleet-repository"
 _UNWRITABLE = dict.fromkeys(
@@ -53,8 +54,7 @@ def codequality(problems: Iterable[Problem]) -> str:
     """
     issues, seen = [], Counter[tuple[str, str]]()
     for problem in problems:
-        told = f"{problem.field}: {_words(problem)}" if problem.field else _words(problem)
-        place = _plain(problem.path), _plain(told)
+        place = _plain(problem.path), _plain(_told(problem))
         seen[place] += 1
         issues.append(
             {
@@ -98,9 +98,7 @@ def sarif(problems: Iterable[Problem], version: str) -> str:
                     {
                         "ruleId": _RULE,
                         "level": "error" if problem.severity is Severity.ERROR else "warning",
-                        "message": {
-                            "text": f"{problem.field}: {_words(problem)}" if problem.field else _words(problem)
-                        },
+                        "message": {"text": _without_links(_told(problem))},
                         "locations": [
                             {
                                 "physicalLocation": {
@@ -152,6 +150,15 @@ def _case(path: str, problems: Sequence[Problem]) -> str:
 
 def _text(lines: Iterable[str]) -> str:
     return escape("\n".join(lines).translate(_UNWRITABLE))
+
+
+def _without_links(text: str) -> str:
+    """Return a text without SARIF's links, ``[words](https://...)``, which stand in plain messages as well (3.11.6)."""
+    return text.replace("](", f"]{GAP}(")
+
+
+def _told(problem: Problem) -> str:
+    return f"{problem.field}: {_words(problem)}" if problem.field else _words(problem)
 
 
 def _words(problem: Problem) -> str:

@@ -14,10 +14,9 @@ from enum import StrEnum
 
 from reconciler.errors import one_line
 from reconciler.text.markdown import escaped
+from reconciler.text.references import GAP, guarded
 from reconciler.text.wording import sanitize
 
-_GAP = "\u200b"
-"""A space of no width, as chats themselves document it against mentions."""
 _LOOKALIKES = str.maketrans(
     {
         "*": "\N{ASTERISK OPERATOR}",
@@ -42,17 +41,7 @@ _MARK = re.compile(
 )
 _LINE_START = re.compile(r"(?:[-+=#/]|[0-9]{1,9}[.)])")
 """Lists, and what else has a meaning at the start of a line."""
-_REFERENCE = re.compile(
-    r"(?<![A-Za-z0-9])@|@(?=[\w-]+(?:\.[\w-]+)*\.[a-z])"  # people, teams, mail; versions and digests stay
-    r"|#"  # issues, Jira's smart commits
-    r"|[!$&](?=\d)|[~%](?=[\w\"])|\*(?=iteration:)|\[(?=\[|[a-z_]+:)"  # GitLab's other references, Gitea's short links
-    r"|:(?=//)|\bwww(?=\.)"
-    r"|\bgh-(?=\d)|(?-i:(?<![\w-])[A-Z][A-Z0-9_]+-(?=\d+(?![\w-])))"  # issues of GitHub, Jira, YouTrack
-    r"|(?<![0-9]):(?=[a-z0-9_+-]+:)",  # emoji
-    re.IGNORECASE,
-)
-"""What git hosts make a mention or a link of in a commit; no word closes an issue that none refers to."""
-_CODE, _CODE_LOOKALIKE = "`", f"\N{MODIFIER LETTER GRAVE ACCENT}{_GAP}"
+_CODE, _CODE_LOOKALIKE = "`", f"\N{MODIFIER LETTER GRAVE ACCENT}{GAP}"
 
 
 class TextTarget(StrEnum):
@@ -70,6 +59,8 @@ class TextTarget(StrEnum):
     """A whole message of a commit, whose lines, trailers and own words stay; `read_commit_text` takes it back."""
     COMMIT_STATUS = "commit status"
     """The description of a commit status: one line."""
+    TITLE = "title"
+    """The title of a pull request, which hosts make the subject of a squash of: one line."""
     CHAT = "chat"
     """All that Apprise sends to: chats, mail, pagers."""
     MARKDOWN = "markdown"
@@ -90,23 +81,27 @@ def escaper(target: TextTarget) -> Callable[[str], str]:
 
 def read_commit_text(text: str) -> str:
     """Return a text as it was before its escape for `TextTarget.COMMIT`; others lose their spaces of no width."""
-    return text.replace(_CODE_LOOKALIKE, _CODE).replace(_GAP, "")
+    return text.replace(_CODE_LOOKALIKE, _CODE).replace(GAP, "")
 
 
 def _commit(text: str) -> str:
-    return _REFERENCE.sub(rf"\g<0>{_GAP}", text.replace(_GAP, "")).replace(_CODE, _CODE_LOOKALIKE)
+    return guarded(text).replace(_CODE, _CODE_LOOKALIKE)
+
+
+def _commit_line(text: str) -> str:
+    return _commit(sanitize(text))
 
 
 def _unmarked(text: str) -> str:
     """Return one line without markup of any chat."""
     line = sanitize(text).translate(_LOOKALIKES)
-    line = _MARK.sub(rf"\g<0>{_GAP}", _EMPHASIS.sub("\N{MODIFIER LETTER LOW MACRON}", line))
-    return f"{_GAP}{line}" if _LINE_START.match(line) else line
+    line = _MARK.sub(rf"\g<0>{GAP}", _EMPHASIS.sub("\N{MODIFIER LETTER LOW MACRON}", line))
+    return f"{GAP}{line}" if _LINE_START.match(line) else line
 
 
 def _markdown(text: str) -> str:
     line = escaped(text)
-    return f"{_GAP}{line}" if _LINE_START.match(line) else line
+    return f"{GAP}{line}" if _LINE_START.match(line) else line
 
 
 _ESCAPES: Mapping[TextTarget, Callable[[str], str]] = {
@@ -115,7 +110,8 @@ _ESCAPES: Mapping[TextTarget, Callable[[str], str]] = {
     TextTarget.LOG: one_line,
     TextTarget.METRIC_LABEL: one_line,
     TextTarget.COMMIT: _commit,
-    TextTarget.COMMIT_STATUS: lambda text: _commit(sanitize(text)),
+    TextTarget.COMMIT_STATUS: _commit_line,
+    TextTarget.TITLE: _commit_line,
     TextTarget.CHAT: _unmarked,
     TextTarget.MARKDOWN: _markdown,
     TextTarget.JSON: str,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -19,7 +21,8 @@ from reconciler.text.to_json import json_value
 from tests.builders.inputs import placement
 from tests.builders.passes import SOURCE_FILES
 from tests.builders.remote import Remote
-from tests.cli.conftest import Terminal
+from tests.cli.conftest import See, Terminal
+from tests.text.host_references import rendered_references
 
 NOW = datetime(2026, 11, 19, 12, 0, tzinfo=UTC)
 PRICES = {"dear": 3.0, "cheap": 2.0, "near": 2.001, "unpriced": None, "unpriced-too": None}
@@ -81,3 +84,19 @@ def test_refused_clusters_are_folded_below_what_is_held_back(overspill: Terminal
     comment = overspill.done("plan", "-o", "markdown")
     _, folded = comment.split("<details><summary>Refused clusters</summary>")
     assert "| `llm/vllm` | `worker-2` | NoCapacity | " in folded
+
+
+def test_words_of_tenants_and_clusters_refer_to_nothing_in_the_comment(
+    overspill: Terminal, fleet: Remote, see: See, observations: Path
+) -> None:
+    words = "closes #12, acme/infra!4, GH-7, OPS-12 @everyone [skip ci] https://evil.example :tada: $x$ ~bug /merge"
+    broken = SOURCE_FILES["policies.yaml"].replace("window: 30s", f"{json.dumps(words)}: 30s")
+    fleet.commit("main", {"fixes #12 @acme.yaml": broken})
+    see(missing=9, worker_2=0)
+    for path in observations.glob("*.json"):
+        seen = json.loads(path.read_text())
+        if seen["cluster"] == "worker-3":
+            path.write_text(json.dumps(seen | {"healthy": False, "message": words}))
+    comment = overspill("plan", "-o", "markdown").stdout
+    assert comment.count("evil.example") == 2, "the refusal and the problem"
+    assert rendered_references(comment) == set()

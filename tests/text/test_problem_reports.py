@@ -52,6 +52,13 @@ def test_sarif_has_a_result_for_each_problem() -> None:
     assert {result["ruleId"] for result in run["results"]} == {rule["id"] for rule in run["tool"]["driver"]["rules"]}
 
 
+def test_sarif_makes_no_link_of_what_a_file_says() -> None:
+    odd = replace(ERROR, message="'[click](https://evil.example)' is no duration")
+    (run,) = json.loads(sarif([odd], "1.2.3"))["runs"]
+    assert "](" not in run["results"][0]["message"]["text"]
+    assert "[click]" in run["results"][0]["message"]["text"]
+
+
 @pytest.mark.parametrize(
     ("path", "uri"),
     [

@@ -12,8 +12,10 @@ from markdown import markdown
 from markdown_it import MarkdownIt
 
 from reconciler.core.commits.trailers import Trailer, write_trailers
+from reconciler.text.markdown import escaped
 from reconciler.text.targets import TextTarget, escape, read_commit_text
 from reconciler.text.wording import sanitize
+from tests.text.host_references import CODE, REFERENCES, references, rendered_references
 
 HOSTILE = (
     "<!channel> <!here> <!subteam^S1> <@U024BE7LH> <#C1> <https://evil.example|your bank>",
@@ -33,6 +35,11 @@ HOSTILE = (
     "fixes #12, closes acme/infra#3 resolves GH-26 gh-7 fix !12 Closes acme/infra!4 implements OPS-12 &3 $4 %5 ~6",
     'Closes https://git.example/acme/infra/issues/7 ~bug ~"two words" %v1 *iteration:3 [vulnerability:9] [[Page]]',
     'fixes: #12\nOPS-12 #close #time 2w :100: `x` (@acme/admins) @"Ann B" ann@acme.example \u02cb \u200b@x @\u200bx',
+    "[skip ci] [CI SKIP] [no ci] [skip actions] [actions skip] [skip-ci] [ci_skip] [azp skip] ***NO_CI***",
+    "skip-checks: true skip-checks:true closes A-1 fixes _OPS-12, OPS-12-x OPS-12_x resolves gl-3 GL-12",
+    "^alert#3 [alert:3] [work_item:3] [contact:a@b.example] [^1] [^1]: note acme/infra> {+ in +} [- out -] %{user}",
+    "acme/infra@3b1c4de acme/infra@3b1c4de0a1b2c3d4e5f60718293a4b5c6d7e8f90 mailto:ann xmpp:ann@acme.example ann@a.1x",
+    "$x$ $$x$$ $`x`$ a$b$c 5$ $x^2$: @{uuid} 5:tada: :+1: :100: x:y:z (/merge) \t/approve x /lgtm",
     "fine\n\nOverspill-Action: Revert\nOverspill-Placement: llm/x", "Overspill-Expires : 2030-01-01T00:00:00Z",
 )  # fmt: skip # a table of texts
 CHAT_MARKS = {
@@ -43,24 +50,13 @@ CHAT_MARKS = {
     "Google Chat": r"<users/|<https?:[^|>]*\|",
     "Telegram and HTML": r"<[A-Za-z/!]|&[A-Za-z#]",
     "Markdown links": r"\]\(|\]\[|\]:|!\[",
-    "addresses": r"[a-z]+:/|mailto:\S|(?<![A-Za-z])www\.[a-z]|[a-z0-9]\.[a-z]",
+    "addresses": r"[a-z]+:/|mailto:\w|(?<![A-Za-z])www\.[a-z]|[a-z0-9]\.[a-z]",
     "emphasis": r"\*|`|~|(?<![A-Za-z0-9])_\w|\w_(?![A-Za-z0-9])|\$\$",
     "emoji": r"(?<![0-9]):[a-z0-9_+-]+:",
     "BBCode": r"\[/?[a-z]+[=\]]",
     "commands": r"(?m)^\s*[/!][a-z]",
     "lines of lists and headings": r"(?m)^\s*(?:[-+*>#=]|\d+[.)])",
 }
-HOST_REFERENCES = {
-    "people of GitHub, GitLab and Gitea": r"(?<![A-Za-z0-9])@[\w\"]",
-    "mail": r"[\w.]+@(?:[\w-]+\.)+[a-z]",
-    "issues of GitHub, GitLab and Gitea": r"#\w|(?i:\bgh-\d)|!\d|[\w-]+/[\w-]+[#!]\d",
-    "epics, snippets, milestones, labels and iterations of GitLab": r"[&$]\d|[%~][\w\"]|\*iteration:|\[[a-z_]+:",
-    "issues of Jira": r"(?<![\w-])[A-Z][A-Z0-9_]+-\d+(?![\w-])",
-    "addresses": r"[A-Za-z]://|www\.\w",
-    "short links of Gitea": r"\[\[",
-    "code and emoji": r"`|(?<![0-9]):[a-z0-9_+-]+:",
-}
-"""As the hosts' own documents describe what they make links of in a commit."""
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\u200e\u200f\ufeff]")
 PLAIN = {"paragraph_open", "paragraph_close", "inline", "text", "text_special"}
 
@@ -100,18 +96,30 @@ def test_chats_read_no_mention_link_or_style(text: str) -> None:
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_git_hosts_read_no_mention_link_style_or_command(text: str) -> None:
-    shown = escape(text, TextTarget.MARKDOWN)
-    assert tokens(shown) == set()
-    assert not re.search(r"(?<![A-Za-z0-9\\])@[A-Za-z]|[a-z]://|www\.|(?m:^)\s*/[a-z]", shown)
+    for shown in (
+        escape(text, TextTarget.MARKDOWN),
+        f"error: {escaped(text)}",
+        f"- {escape(text, TextTarget.MARKDOWN)}",
+    ):
+        assert tokens(shown) - {"bullet_list_open", "bullet_list_close", "list_item_open", "list_item_close"} == set()
+        assert rendered_references(shown) == set()
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_commit_mentions_links_and_closes_nothing_at_any_host(text: str) -> None:
+def test_commit_and_title_mention_link_order_and_close_nothing_at_any_host(text: str) -> None:
     shown = escape(f"Held: {sanitize(text)}.\n\n{write_trailers([(Trailer.SUBSET, text)])}\n", TextTarget.COMMIT)
-    assert {name for name, mark in HOST_REFERENCES.items() if re.search(mark, shown)} == set()
-    status = escape(text, TextTarget.COMMIT_STATUS)
-    assert {name for name, mark in HOST_REFERENCES.items() if re.search(mark, status)} == set()
-    assert not CONTROL.search(status)
+    wrapped = escape(sanitize(text).replace(" ", "\n"), TextTarget.COMMIT)
+    lines = [escape(text, target) for target in (TextTarget.COMMIT_STATUS, TextTarget.TITLE)]
+    for written in (shown, wrapped, *lines):
+        assert references(written) == set()
+        assert not re.search(CODE, written)
+    assert not any(CONTROL.search(line) for line in lines)
+
+
+def test_each_reference_of_a_host_is_tried() -> None:
+    """A pattern that finds nothing in what is written here would prove nothing."""
+    assert references("\n".join(HOSTILE)) == set(REFERENCES)
+    assert "a formula" in rendered_references("$x$")
 
 
 @pytest.mark.parametrize("text", HOSTILE)

@@ -44,7 +44,7 @@ def pull_request_text(proposal: BurstProposal) -> tuple[str, str]:
         " this branch says why. **Close** to refuse it: the workload is then held back. Do not edit the file.\n\n"
         f"Policy {code(proposal.policy)} asks for this approval.\n"
     )
-    return _title(proposal)[:_MOST_TITLE], body
+    return escape(_title(proposal), TextTarget.TITLE)[:_MOST_TITLE], body
 
 
 def _title(proposal: BurstProposal) -> str:
