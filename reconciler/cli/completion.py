@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import click
 
 from reconciler.environment import PREFIX, cache_directory
+from reconciler.text.file_names import ENDINGS
 
 if TYPE_CHECKING:
     from reconciler.adapters.git.local import LocalBranches
@@ -27,7 +28,6 @@ Completer: TypeAlias = Callable[[click.Context, click.Parameter, str], list[str]
 _TEMPLATE, _REQUESTS = "WorkloadTemplate", ("WorkloadPlacement", "GPUProvisioningRequest")
 _CLUSTER, _WORKSPACE = "Cluster", "Workspace"
 
-_ENDINGS = (".yaml", ".yml", ".json")
 _GROUP = re.compile(r"(?:overspill\.dev|(?:[\w-]+\.)*kubeslice\.io)/\w+")
 _OWN_GROUP = "overspill.dev/"
 _DOCUMENT = re.compile(r"^---(?:[ \t].*)?\r?$", re.MULTILINE)
@@ -143,7 +143,7 @@ def _objects(ctx: click.Context, *kinds: str) -> Iterator[_Object]:
     if branches is None:
         return
     pattern = f"""["']?kind["']?[[:space:]]*:[[:space:]]*["']?({"|".join(kinds)})"""
-    for data in branches.files(pattern, _ENDINGS):
+    for data in branches.files(pattern, ENDINGS):
         yield from (entry for entry in _scan(data.decode("utf-8", "replace")) if entry.kind in kinds)
 
 

@@ -115,7 +115,7 @@ class SourceReader:
         contents: dict[PathSource, SourceContent | UnreadSource] = {}
         past: dict[str, Iterator[BlobId]] = {}
         entries = self._repository.entries(commit, sizes=True, others=True)
-        others = {entry.path: entry for entry in entries if entry.type is not EntryType.FILE}
+        others = {entry.path: entry for entry in entries if entry.type is not EntryType.FILE or not is_read(entry.path)}
         current = self._current(entry for entry in entries if entry.type is EntryType.FILE)
         in_force = dict(current)
         problems_of: dict[str, tuple[Problem, ...]] = {}

@@ -119,17 +119,21 @@ def test_a_fleet_in_a_folder_is_compared_with_its_folder(terminal: Terminal, tmp
     assert terminal("check", str(directory / PATH)).exit_code == 1
 
 
-@pytest.mark.parametrize("mode", ["link", "submodule"])
+@pytest.mark.parametrize("mode", ["link", "submodule", "file"])
 def test_a_directory_that_becomes_something_else_deletes_nothing(terminal: Terminal, checkout: Path, mode: str) -> None:
     shutil.rmtree(checkout / "templates")
     if mode == "link":
         (checkout / "templates").symlink_to("../elsewhere")
+    elif mode == "file":
+        (checkout / "templates").write_text("../elsewhere")
     else:
         git(checkout, "rm", "-r", "--cached", "--quiet", "templates")
         git(checkout, "update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},templates")
         (checkout / "templates").mkdir()
     result = terminal("check", str(checkout))
-    assert (result.exit_code, f"{PATH}: is gone with its directory templates, which is a" in result.output) == (1, True)
+    content = {"link": "symbolic link", "submodule": "submodule", "file": "file"}[mode]
+    said = f"{PATH}: is gone with its directory templates, which is a {content} now"
+    assert (result.exit_code, said in result.output) == (1, True)
 
 
 def test_a_directory_in_the_place_of_a_file_deletes_nothing(terminal: Terminal, checkout: Path) -> None:

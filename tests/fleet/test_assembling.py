@@ -490,7 +490,7 @@ def test_patterns_cover_files_and_whole_directories():
 
 
 def test_only_yaml_and_json_outside_hidden_directories_is_read():
-    assert all(map(is_read, ["a.yaml", "b/c.yml", "d.json", ".hidden.yaml", "a.b/c.yaml"]))
+    assert all(map(is_read, ["a.yaml", "b/c.yml", "d.json", ".hidden.yaml", "a.b/c.yaml", "A.YAML", "b/C.Yml"]))
     assert not any(map(is_read, ["README.md", "a.yaml.bak", ".github/a.yaml", "x/.y/z.yaml", "yaml"]))
 
 

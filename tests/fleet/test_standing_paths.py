@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from reconciler.adapters.git import GitRepository
@@ -89,14 +91,43 @@ def test_what_stood_in_a_path_stays_in_force_and_is_told(real, tmp_path, shape):
     assert running == fresh(remote, tmp_path, "again")
 
 
-@pytest.mark.parametrize("mode", [LINK, SUBMODULE])
-def test_a_directory_that_becomes_something_else_keeps_its_files(real, tmp_path, mode):
+@pytest.mark.parametrize("directory", ["templates", "templates/x", "templates/v1.2", "apps.yaml", "apps.yml/y"])
+@pytest.mark.parametrize("mode", [FILE, LINK, SUBMODULE])
+@pytest.mark.exhaustive(one_in=3)
+def test_a_directory_that_becomes_something_else_keeps_its_files(real, tmp_path, mode, directory):
     remote, repository, reader = real
-    replace_path(remote, "templates", mode, b"elsewhere", removes="templates")
+    path = f"{directory}/a/vllm.yaml"
+    remote.commit("main", {PATH: None, path: TEMPLATE})
+    replace_path(remote, directory, mode, b"elsewhere", removes=directory)
+    remote.commit("main", {"README.md": "later"})
+    content = {FILE: "(is a file|holds nothing)", LINK: "is a symbolic link", SUBMODULE: "is a submodule"}[mode]
     for desired in (reader.desired(repository.fetch().source), fresh(remote, tmp_path)):
         assert VLLM in desired.templates
         (problem,) = errors(desired)
-        assert problem.startswith(f"{PATH}: is gone with its directory templates, which is a s")
+        assert re.search(f"^{path}: is gone with its directory {directory}, which {content}.* now", problem)
+        assert problem.endswith(f"WorkloadTemplate vllm stood in it (delete {directory} if that is to go)")
+    remote.commit("main", {directory: None})
+    for desired in (reader.desired(repository.fetch().source), fresh(remote, tmp_path, "later")):
+        assert VLLM not in desired.templates
+        assert errors(desired) == []
+
+
+@pytest.mark.parametrize("mode", [LINK, SUBMODULE])
+def test_a_file_with_a_dot_before_its_name_is_not_lost_either(real, tmp_path, mode):
+    remote, repository, reader = real
+    remote.commit("main", {PATH: None, "templates/.vllm.yaml": TEMPLATE})
+    replace_path(remote, "templates/.vllm.yaml", mode, b"elsewhere")
+    for desired in (reader.desired(repository.fetch().source), fresh(remote, tmp_path)):
+        assert VLLM in desired.templates
+
+
+def test_a_file_in_place_of_a_directory_that_was_deleted_before_holds_nothing(real, tmp_path):
+    remote, repository, reader = real
+    remote.commit("main", {PATH: None, "templates/keep.md": None})
+    remote.commit("main", {"templates": "x"})
+    for desired in (reader.desired(repository.fetch().source), fresh(remote, tmp_path)):
+        assert VLLM not in desired.templates
+        assert errors(desired) == []
 
 
 def test_a_directory_in_the_place_of_a_file_deletes_nothing(real, tmp_path):
@@ -193,6 +224,34 @@ def test_one_document_of_several_that_loses_its_kind_is_broken():
             assert {"worker-1", "worker-9"} <= set(desired.clusters)
             (problem,) = errors(desired)
             assert "has something else in the place of Cluster worker-9" in problem
+
+
+NOTE = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: note}\ndata: {a: b}\n"
+
+
+@pytest.mark.parametrize(
+    "junk", ["ENC[AES256]\n", "metadata: {name: worker-9}\n", "kind: Thing\nmetadata: {name: x}\n"]
+)
+def test_junk_in_the_place_of_an_object_is_told_though_another_document_goes(junk):
+    one = FLEET["clusters/worker-1.yaml"]
+    fleet = Counted(FLEET | {"clusters/worker-1.yaml": f"{one}---\n{cluster('worker-9')}---\n{NOTE}"})
+    commit = fleet.person("source", {"clusters/worker-1.yaml": f"{one}---\n{junk}"})
+    desired = SourceReader(fleet).desired(commit)
+    assert {"worker-1", "worker-9"} <= set(desired.clusters)
+    assert "has something else in the place of Cluster worker-9" in errors(desired)[0]
+    commit = fleet.person("source", {"clusters/worker-1.yaml": one})
+    desired = SourceReader(fleet).desired(commit)
+    assert "worker-9" not in desired.clusters
+    assert errors(desired) == []
+
+
+def test_an_object_is_deleted_while_a_foreign_document_beside_it_is_edited():
+    one = FLEET["clusters/worker-1.yaml"]
+    fleet = Counted(FLEET | {"clusters/worker-1.yaml": f"{one}---\n{cluster('worker-9')}---\n{NOTE}"})
+    commit = fleet.person("source", {"clusters/worker-1.yaml": f"{one}---\n{NOTE}".replace("a: b", "c: d")})
+    desired = SourceReader(fleet).desired(commit)
+    assert "worker-9" not in desired.clusters
+    assert errors(desired) == []
 
 
 def test_one_document_of_several_that_is_taken_out_is_deleted():

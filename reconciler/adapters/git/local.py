@@ -42,10 +42,13 @@ class LocalBranches:
         return tuple(path.decode() for path in paths.split(b"\0") if path)
 
     def files(self, pattern: str, endings: Sequence[str]) -> Iterator[bytes]:
-        """Yield the files of the source branch outside hidden directories that match an extended regular expression."""
+        """Yield the files of the source branch outside hidden directories that match an extended regular expression.
+
+        Endings are those of paths, in letters of either case.
+        """
         if not self.source:
             return
-        globs = [*(f"*{ending}" for ending in endings), ":(exclude,glob)**/.*/**"]
+        globs = [*(f":(icase)*{ending}" for ending in endings), ":(exclude,glob)**/.*/**"]
         matches = _git(self.git_dir, "grep", "--threads=1", "-lzE", "-e", pattern, self.source, "--", *globs)
         paths = {match.partition(b":")[2] for match in matches.split(b"\0") if match}
         if paths:

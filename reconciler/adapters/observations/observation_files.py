@@ -20,8 +20,8 @@ from reconciler.errors import Bug, InvalidInput, Problem
 from reconciler.model.capacity import ClusterObservation, Observed
 from reconciler.model.ids import ClusterName
 from reconciler.model.policy import Desired
+from reconciler.text.file_names import may_hold_objects
 
-SUFFIXES = (".yaml", ".yml", ".json")
 MAX_BYTES = 1 << 20
 """Most bytes of a file; a larger fleet needs a file for each cluster."""
 _ATOMIC = "try writing to a temporary name in the same directory and renaming it"
@@ -102,7 +102,7 @@ class FileObservations:
             return
         with os.scandir(self._path) as entries:
             for entry in entries:
-                if entry.name.startswith(".") or not entry.name.endswith(SUFFIXES):
+                if entry.name.startswith(".") or not may_hold_objects(entry.name):
                     continue
                 try:
                     # Links are followed: a mounted ConfigMap consists of links.

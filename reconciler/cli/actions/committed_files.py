@@ -28,7 +28,7 @@ class CommittedFiles:
     files: Mapping[str, ParsedFile]
     """The files of the directory, with the last good version of those that stand without their objects."""
     others: Mapping[str, TreeEntry]
-    """Links and submodules, those among them that have not been fetched."""
+    """Entries that are not read: links, submodules, those among them that have not been fetched, and further files."""
     lost: Collection[str] = ()
     """Paths that stand without the objects that they held."""
     problems: tuple[Problem, ...] = ()

@@ -20,7 +20,7 @@ from reconciler.cli.commands.files import CheckForm
 from reconciler.core.fleet.assemble import is_ignored, without_definitions_elsewhere
 from reconciler.core.fleet.file import ParsedFile
 from reconciler.core.fleet.paths import FLEET_FILE
-from reconciler.core.fleet.read_file import ENDINGS, assemble, is_read, parse_file
+from reconciler.core.fleet.read_file import assemble, is_read, parse_file
 from reconciler.core.fleet.sources.plain_manifests import in_source, path_sources, plain_manifests
 from reconciler.core.fleet.standing_paths import directories_like_files, is_at
 from reconciler.core.fleet.unread_files import UnreadFile, folder_summary, unread_entries, unread_file
@@ -35,6 +35,7 @@ from reconciler.model.ids import BlobId, CommitId
 from reconciler.model.manifest_source import SourceContents, SourceKey
 from reconciler.model.policy import Desired
 from reconciler.model.tree import EntryType, TreeEntry
+from reconciler.text.file_names import may_hold_objects
 from reconciler.text.problem_reports import codequality, github_annotations, junit, sarif
 from reconciler.text.wording import count, join_names
 
@@ -326,7 +327,7 @@ def _unread_files(top: Path, files: Mapping[str, ParsedFile]) -> list[UnreadFile
         if not (file.objects or file.problems or file.blank or is_ignored(name, files))
     ]
     names = (path.relative_to(top).as_posix() for path in _walk(top, hidden=True))
-    hidden = (name for name in names if name not in files and name.endswith(ENDINGS))
+    hidden = (name for name in names if name not in files and may_hold_objects(name))
     return [*unread, *(UnreadFile(path=name, content="a hidden directory") for name in hidden)]
 
 
@@ -348,7 +349,7 @@ def _walk(top: Path, *, hidden: bool = False) -> Iterator[Path]:
 
 
 def _other_entries(top: Path) -> Iterator[TreeEntry]:
-    """Yield the links, and the repositories that git takes for submodules, which are not read."""
+    """Yield what is not read: links, the repositories that git takes for submodules, and files with other names."""
     for directory, names, files in os.walk(top):
         where = Path(directory)
         names[:] = sorted(name for name in names if not name.startswith("."))
@@ -359,6 +360,8 @@ def _other_entries(top: Path) -> Iterator[TreeEntry]:
             elif name in names and (path / ".git").exists():
                 kind = EntryType.SUBMODULE
                 names.remove(name)
+            elif name not in names and not is_read(path.relative_to(top).as_posix()) and path.is_file():
+                kind = EntryType.FILE
             else:
                 continue
             yield TreeEntry(path=path.relative_to(top).as_posix(), blob=BlobId(""), type=kind)

@@ -120,8 +120,9 @@ class ParsedFile:
     limits: tuple[AbsentLimits, ...] = ()
     # Whether the file is empty: it holds not even a foreign object.
     blank: bool = False
-    # Documents, or items of a List, that hold something else than an object of ours; 1 for a file that is no YAML.
-    foreign: int = 0
+    # Documents, or items of a List, that hold something else than an object of ours, each by its kind and name, or by a
+    # digest; none for a file that is no YAML.
+    foreign: tuple[str, ...] = ()
     # What a file without objects holds, as a predicate: "is a Git LFS pointer".
     content: str = ""
 

@@ -5,6 +5,8 @@ The result depends on neither the path nor other files, so that it can be cached
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -39,6 +41,7 @@ from reconciler.core.workloads.paths import at
 from reconciler.errors import Bug, InvalidInput, Problem, Severity
 from reconciler.model.kubernetes.object_schema import CustomKind
 from reconciler.model.workload import Json
+from reconciler.text.file_names import may_hold_objects
 from reconciler.text.findings import Finding, Loc, dotted
 
 __all__ = ["ParsedFile", "assemble", "is_read", "parse_file"]
@@ -63,13 +66,16 @@ _MOST_NAMES = 10_000
 _BLANK = re.compile(rb"(?:\s|#[^\n]*(?:\n|$)|---(?=\s|$))*+")
 """White space, comments, and markers of empty documents."""
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
-ENDINGS = (".yaml", ".yml", ".json")
-"""How the names of files end that may hold objects."""
 
 
 def is_read(path: str) -> bool:
     """Return whether a file may hold objects: YAML or JSON, and no directory of its path begins with a dot."""
-    return path.endswith(ENDINGS) and not any(part.startswith(".") for part in path.split("/")[:-1])
+    return may_hold_objects(path) and not is_hidden(path.rpartition("/")[0])
+
+
+def is_hidden(path: str) -> bool:
+    """Return whether a part of a path begins with a dot."""
+    return any(part.startswith(".") for part in path.split("/"))
 
 
 def parse_file(data: bytes) -> ParsedFile:
@@ -97,11 +103,11 @@ def _parse(data: bytes) -> ParsedFile:
     problems: list[Problem] = []
     spreads: list[AbsentSpread] = []
     limits: list[AbsentLimits] = []
-    foreign = 0
+    foreign: list[str] = []
     for document in documents:
         rest = replace(document, value=None)
         declared = False
-        foreign += not isinstance(document.value, Mapping)
+        foreign += () if isinstance(document.value, Mapping) else (_fingerprint(document.value),)
         for root, value in _candidates(document):
             spreads += _declared_spreads(value)
             limits += _declared_limits(value)
@@ -115,11 +121,11 @@ def _parse(data: bytes) -> ParsedFile:
                 below = replace(finding, loc=(*root, *finding.loc))
                 problems.append(below.problem(path="", line=rest.line(below.loc)))
             declared = declared or bool(findings) or not (made is None or isinstance(made, CustomKind))
-            foreign += made is None and not findings
+            foreign += (_fingerprint(value),) if made is None and not findings else ()
             if made is not None:
                 objects.append(Declared(value=made, document=rest, root=root))
         problems += document.warnings if declared else ()
-    file = ParsedFile(objects=tuple(objects), problems=_sorted_problems(problems), foreign=foreign)
+    file = ParsedFile(objects=tuple(objects), problems=_sorted_problems(problems), foreign=tuple(foreign))
     if not (objects or problems):
         file = replace(file, content=describe_foreign(data), blank=not documents)
     return _with_mentioned(replace(file, spreads=tuple(spreads), limits=tuple(limits)), data)
@@ -128,7 +134,16 @@ def _parse(data: bytes) -> ParsedFile:
 def _foreign(data: bytes) -> ParsedFile:
     """Return the content of a file that holds nothing of ours."""
     blank = _BLANK.fullmatch(data) is not None
-    return ParsedFile(blank=blank, foreign=0 if blank else 1, content="is empty" if blank else describe_foreign(data))
+    return ParsedFile(blank=blank, content="is empty" if blank else describe_foreign(data))
+
+
+def _fingerprint(value: Json) -> str:
+    """Return what tells a foreign document from others: its kind and name, or a digest of one without."""
+    if isinstance(value, Mapping):
+        kind, name = at(value, ("kind",)), at(value, ("metadata", "name"))
+        if isinstance(kind, str) and isinstance(name, str):
+            return json.dumps([value.get("apiVersion"), kind, at(value, ("metadata", "namespace")), name])
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
 def _declared_spreads(value: Mapping[str, Json]) -> Iterator[AbsentSpread]:

@@ -1,12 +1,14 @@
 """Paths that still stand without the objects that they held: only a deletion deletes.
 
 A file that becomes a pointer, an error page, a link or anything else is broken, and not gone. So is one document of
-several that stays without its kind. An object that has moved to another file is there; whoever wants one away deletes
-the file, or the document.
+several that stays without its kind, and so are the files of a directory in whose place another entry stands, of any
+type and name. An object that has moved to another file is there; whoever wants one away deletes the file, or the
+document.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -14,12 +16,13 @@ from reconciler.core.fleet.assemble import is_ignored, without_definitions_elsew
 from reconciler.core.fleet.file import Declared, ParsedFile, Value
 from reconciler.core.fleet.objects import Identity, identity
 from reconciler.core.fleet.paths import FLEET_FILE
-from reconciler.core.fleet.read_file import ENDINGS, is_read
+from reconciler.core.fleet.read_file import is_hidden, is_read
 from reconciler.core.fleet.template import TemplateDraft
 from reconciler.core.schema.egs.request import RequestDraft
 from reconciler.errors import Problem, Severity
 from reconciler.model.ids import BlobId
 from reconciler.model.tree import EntryType, TreeEntry
+from reconciler.text.file_names import ENDINGS
 from reconciler.text.wording import join_names
 
 _MOST_NAMES = 3
@@ -27,7 +30,7 @@ _MOST_NAMES = 3
 
 def _is_suspect(file: ParsedFile) -> bool:
     """Return whether something may stand in a file in the place of an object."""
-    return not file.broken and (not file.objects or file.foreign > 0)
+    return not file.broken and (not file.objects or bool(file.foreign))
 
 
 def is_whole(file: ParsedFile) -> bool:
@@ -51,7 +54,7 @@ def version_in_force(versions: Iterable[ParsedFile], current: ParsedFile) -> int
 def _displaces(file: ParsedFile, held: ParsedFile) -> bool:
     """Return whether a version of a file lacks an object of another, and has something else in its place."""
     lost = {_key(each.value) for each in held.objects} - {_key(each.value) for each in file.objects}
-    return bool(lost) and (not file.objects or file.foreign > held.foreign)
+    return bool(lost) and (not file.objects or bool(Counter(file.foreign) - Counter(held.foreign)))
 
 
 def held_names(files: Iterable[ParsedFile]) -> dict[Identity, set[str]]:
@@ -74,18 +77,21 @@ def _is_elsewhere(declared: Declared, elsewhere: Mapping[Identity, Collection[st
     return bool(workspaces) and (not own or own in workspaces or "" in workspaces)
 
 
-def lost_problem(path: str, current: ParsedFile, lost: ParsedFile) -> Problem:
-    """Report what stands in the place of objects, and the way to be rid of them."""
+def lost_problem(path: str, current: ParsedFile, lost: ParsedFile, place: str = "") -> Problem:
+    """Report what stands in the place of objects, and the way to be rid of them.
+
+    `place` is the entry that stands in the place of the directory of the file; empty where it is at the path itself.
+    """
     present = {_key(each.value) for each in current.objects}
     absent = [identity(each.value) for each in lost.objects if _key(each.value) not in present]
     names = [" ".join(name) for name in absent[:_MOST_NAMES]]
     names += [f"{len(absent) - _MOST_NAMES} more"] if len(absent) > _MOST_NAMES else []
     if current.objects:
         message = f"has something else in the place of {join_names(names)}"
-        hint = "mend it; if that is to go, take it out with all of its document"
+        hint = "mend it; if that is to go, take out what stands in its place"
     else:
         message = f"{current.content}, and {join_names(names)} stood in it"
-        hint = "delete the file if that is to go"
+        hint = f"delete {place or 'the file'} if that is to go"
     return Problem(path=path, message=message, hint=hint)
 
 
@@ -102,9 +108,10 @@ def last_good_version(blob: BlobId | None) -> Problem:
 def suspects(files: Mapping[str, ParsedFile], others: Collection[str], directories: Iterable[str]) -> Collection[str]:
     """Return the paths that may stand without objects that they held.
 
-    `files` are those that are read, `others` links and submodules, `directories` those with names of files.
+    `files` are those that are read, `others` all further entries: links, submodules, and files with other names.
+    `directories` are those with names of files.
     """
-    may_hold_files = (path for path in others if not any(part.startswith(".") for part in path.split("/")))
+    may_hold_files = (path for path in others if is_read(path) or not is_hidden(path))
     return {*(path for path, file in files.items() if _is_suspect(file)), *may_hold_files, *directories}
 
 
@@ -127,23 +134,24 @@ def lost_contents(
 ) -> Iterator[LostContent]:
     """Yield what stood in paths in whose place something else stands.
 
-    `pasts` are the earlier versions with objects, oldest first; `files` and `others` are what stands now.
+    `pasts` are the earlier versions with objects, oldest first; `files` are what is read now, and `others` all further
+    entries.
     """
     fleets = {FLEET_FILE: files[FLEET_FILE]} if FLEET_FILE in files else {}
     for path in sorted(pasts, key=lambda path: (path != FLEET_FILE, path)):
         if not is_read(path) or is_ignored(path, fleets):
             continue
-        file = files[path] if path in files else ParsedFile(content=_content(path, others))
-        place = version_in_force([version for _, version in pasts[path]], file)
-        if place is None:
+        place, file = _standing(path, files, others)
+        position = version_in_force([version for _, version in pasts[path]], file)
+        if position is None:
             continue
-        blob, version = pasts[path][place]
+        blob, version = pasts[path][position]
         elsewhere = held_names(other for name, other in files.items() if name != path)
         lost = without_objects_elsewhere(version, elsewhere)
         lost = without_definitions_elsewhere({**fleets, path: lost})[path]
         if version_in_force([lost], file) is not None:
             fleets |= {path: lost} if path == FLEET_FILE else {}
-            yield LostContent(path=path, blob=blob, file=lost, problem=lost_problem(path, file, lost))
+            yield LostContent(path=path, blob=blob, file=lost, problem=lost_problem(path, file, lost, place))
 
 
 def is_at(entry: str, path: str) -> bool:
@@ -151,24 +159,38 @@ def is_at(entry: str, path: str) -> bool:
     return path == entry or path.startswith(f"{entry}/")
 
 
-def _content(path: str, others: Mapping[str, TreeEntry]) -> str:
-    """Describe what stands where there is no file of this path."""
-    for entry in others.values():
-        if is_at(entry.path, path):
-            content = "is a submodule" if entry.type is EntryType.SUBMODULE else "is a symbolic link"
-            return content if path == entry.path else f"is gone with its directory {entry.path}, which {content} now"
-    return "is a directory"
+def _standing(path: str, files: Mapping[str, ParsedFile], others: Mapping[str, TreeEntry]) -> tuple[str, ParsedFile]:
+    """Return what stands at a path now, and the entry in the place of its directory; empty where there is none."""
+    if path in files:
+        return "", files[path]
+    if path in others:
+        return "", ParsedFile(content=_content(others[path].type))
+    for above in _parents(path):
+        if above in files or above in others:
+            content = files[above].content or "is a file" if above in files else _content(others[above].type)
+            return above, ParsedFile(content=f"is gone with its directory {above}, which {content} now")
+    return "", ParsedFile(content="is a directory")
+
+
+def _content(entry: EntryType) -> str:
+    """Describe an entry that is not read."""
+    return {EntryType.SUBMODULE: "is a submodule", EntryType.LINK: "is a symbolic link"}.get(entry, "is a file")
+
+
+def _parents(path: str) -> Iterator[str]:
+    """Yield the directories above a path, from the top."""
+    parts = path.split("/")
+    return ("/".join(parts[:length]) for length in range(1, len(parts)))
 
 
 def directories_like_files(paths: Iterable[str]) -> Iterator[str]:
     """Yield the directories whose names are those of files that are read."""
     seen: set[str] = set()
     for path in paths:
-        if not any(f"{ending}/" in path for ending in ENDINGS):
+        folded = path.lower()
+        if not any(f"{ending}/" in folded for ending in ENDINGS):
             continue
-        parts = path.split("/")
-        for length in range(1, len(parts)):
-            directory = "/".join(parts[:length])
+        for directory in _parents(path):
             if directory not in seen:
                 seen.add(directory)
                 if is_read(directory):

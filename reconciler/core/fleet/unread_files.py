@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from reconciler.core.fleet.file import ParsedFile
-from reconciler.core.fleet.read_file import ENDINGS
 from reconciler.core.schema import yaml
 from reconciler.core.validation.custom_resources import is_definition
 from reconciler.core.validation.kubernetes import kind_schema
@@ -19,6 +18,7 @@ from reconciler.core.workloads.builtin_kinds import NO_KINDS, kind_of
 from reconciler.errors import InvalidInput, Problem, Severity
 from reconciler.model.tree import EntryType, TreeEntry
 from reconciler.model.workload import Json
+from reconciler.text.file_names import may_hold_objects
 from reconciler.text.findings import shortened
 from reconciler.text.wording import count, join_names
 
@@ -86,12 +86,15 @@ def unread_file(path: str, data: bytes, ours: Collection[str], charts: Collectio
 def unread_entries(entries: Iterable[TreeEntry], files: Mapping[str, ParsedFile]) -> Iterator[Problem]:
     """Warn of links and submodules in which files of ours are meant to be: what is behind them is never read.
 
-    `files` are those that are read. A link or a submodule elsewhere is foreign.
+    `files` are those that are read; regular files among the `entries` are passed over. A link or a submodule elsewhere
+    is foreign.
     """
     ours = {path.rpartition("/")[0] for path, file in files.items() if file.objects or file.problems}
     for entry in entries:
+        if entry.type is EntryType.FILE:
+            continue
         parts = entry.path.split("/")
-        like_file = entry.path.endswith(ENDINGS)
+        like_file = may_hold_objects(entry.path)
         folder = entry.path.rpartition("/")[0]
         beside = folder in ours and (like_file or folder != "")
         if any(part.startswith(".") for part in parts) or not (beside or not FOLDERS.isdisjoint(parts)):

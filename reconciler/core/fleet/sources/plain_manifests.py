@@ -16,9 +16,9 @@ from reconciler.model.ids import BlobId
 from reconciler.model.manifest_source import PathSource, RepositorySource, SourceContent, UnreadSource
 from reconciler.model.tree import TreeEntry
 from reconciler.model.workload import Json
+from reconciler.text.file_names import may_hold_objects
 from reconciler.text.wording import join_names
 
-ENDINGS = (".yaml", ".yml", ".json")
 MOST_FILES = 100
 """Files of one source; a workload has a handful."""
 _RENDERED = {"kustomization.yaml": "kustomize", "kustomization.yml": "kustomize", "Chart.yaml": "Helm"}
@@ -33,7 +33,7 @@ def in_source(path: str, name: str, *, recurse: bool = True) -> bool:
     if name == path or not name.startswith(directory):
         return name == path
     within = name.removeprefix(directory)
-    return (recurse or "/" not in within) and (name.endswith(ENDINGS) or name.rpartition("/")[2] in _RENDERED)
+    return (recurse or "/" not in within) and (may_hold_objects(name) or name.rpartition("/")[2] in _RENDERED)
 
 
 def path_sources(files: Iterable[ParsedFile]) -> frozenset[PathSource]:
