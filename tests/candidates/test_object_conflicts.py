@@ -4,13 +4,25 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
+from reconciler.core.decide.decide import decide
 from reconciler.core.fleet.object_owners import objects_made
-from reconciler.model.ids import ClusterName, TemplateName, WorkspaceName
-from reconciler.model.plan import Plan, Reason
-from reconciler.model.policy import EngineName, Workspace
+from reconciler.model.capacity import ClusterObservation
+from reconciler.model.ids import ClusterName, TemplateName, WorkloadId, WorkspaceName
+from reconciler.model.plan import Place, Plan, Reason
+from reconciler.model.policy import Desired, EngineName, Workspace
 from reconciler.model.request import Request
-from reconciler.model.workload import DeploySpec, HelmConfig, Step, StepType
-from tests.builders.inputs import cluster, desired, free, ordering, placement, plan, short, template
+from reconciler.model.workload import (
+    DeploySpec,
+    HelmConfig,
+    ManifestResource,
+    Step,
+    StepType,
+    WorkloadRef,
+    WorkloadTemplate,
+)
+from tests.builders.inputs import VLLM, cluster, desired, free, inputs, ordering, placement, plan, short, template
 from tests.builders.passes import SOURCE_FILES, Passes, seconds
 from tests.builders.plans import begun
 from tests.builders.requests import deployment, gpus, holds, manifests, placed, record, request, wants
@@ -43,6 +55,10 @@ CHART = HelmConfig(
 
 def placements(of: Plan) -> list[tuple[str, str]]:
     return [(placement.workload.name, placement.cluster) for placement in begun(of)]
+
+
+def begun_places(of: Plan) -> list[Place]:
+    return [change for change in of.changes if isinstance(change, Place)]
 
 
 def decided(*asked: Request) -> Plan:
@@ -104,6 +120,97 @@ def test_what_a_template_counts_on_the_primary_is_not_for_requests():
     elsewhere = replace(asked, name=TemplateName("other"), clusters=(ClusterName("worker-2"),))
     wanted = replace(wants(elsewhere), templates=bursting.templates)
     assert placements(plan(free("worker-2", 8), wanted=wanted)) == [("other", "worker-2")]
+
+
+CONFIG = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "common", "namespace": "demo"}}
+OTHER = WorkloadId(WorkspaceName("abc"), TemplateName("vllm"))
+"""A template of another workspace, whose primary is worker-2."""
+
+
+def beside(workload: WorkloadId, *more: dict[str, object], name: str = "") -> WorkloadTemplate:
+    """Make a template of a Deployment, of another name where one is given, and of more objects."""
+    made = template(WorkloadId(workload.workspace, TemplateName(name or workload.name)))
+    named = [ManifestResource(name=f"part-{index}", manifest=manifest) for index, manifest in enumerate(more)]
+    steps = [Step(name=part.name, type=StepType.MANIFEST) for part in named]
+    spec = replace(made.spec, manifests=(*made.spec.manifests, *named), steps=(*made.spec.steps, *steps))
+    return replace(made, name=workload.name, spec=spec)
+
+
+def neighbours(*, name: str = "vllm", shared: tuple[dict[str, object], ...] = ()) -> Desired:
+    """Two workspaces whose primaries are each other's clusters; objects of the other's template have this name."""
+    made = desired(ordering("worker-2", "worker-3"), workloads=(VLLM, OTHER), policies={})
+    abc = replace(made.workspaces[OTHER.workspace], primary=ClusterName("worker-2"))
+    return replace(
+        made,
+        workspaces={**made.workspaces, abc.name: abc},
+        templates={VLLM: beside(VLLM, *shared), OTHER: beside(OTHER, *shared, name=name)},
+        policies={VLLM: ordering("worker-2", "worker-3")},
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "shared", "taken"),
+    [("vllm", (), "Deployment demo/vllm"), ("other", (CONFIG,), "ConfigMap demo/common"), ("other", (), "")],
+)
+def test_burst_stays_away_from_a_primary_where_another_workspace_has_its_object(
+    name: str, shared: tuple[dict[str, object], ...], taken: str
+) -> None:
+    decision = plan(short(2), free("worker-2", 8), free("worker-3", 8), wanted=neighbours(name=name, shared=shared))
+    assert placements(decision) == [("vllm", "worker-3" if taken else "worker-2")]
+    refused = [one for place in begun_places(decision) for one in place.refused]
+    message = f"{taken} is there already, and belongs to what another workspace runs there itself"
+    expected = [("worker-2", Reason.TAKEN, message)] if taken else []
+    assert [(one.cluster, one.reason, one.message) for one in refused] == expected
+
+
+def test_request_stays_away_from_a_primary_where_another_workspace_has_its_object() -> None:
+    asked = request("worker-2", spec=template(OTHER).spec)
+    wanted = replace(neighbours(), requests={asked.workload: asked})
+    told = [each for each in plan(free("worker-2", 8), wanted=wanted).suppressed if each.workload.request]
+    assert [[one.reason for one in each.refusals] for each in told] == [[Reason.TAKEN]]
+
+
+def runs(cluster_name: str, kind: str = "Deployment", name: str = "vllm") -> ClusterObservation:
+    """Observe a cluster with room, which runs a workload that no placement has made."""
+    ref = WorkloadRef(namespace="demo", name=name, kind=kind)
+    return replace(free(cluster_name, 8), unplaced=frozenset({ref}))
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "to"),
+    [
+        ("Deployment", "vllm", "worker-3"),
+        ("", "vllm", "worker-3"),
+        ("StatefulSet", "vllm", "worker-2"),
+        ("Deployment", "other", "worker-2"),
+    ],
+)
+def test_burst_stays_away_from_a_cluster_that_is_seen_to_run_its_object(kind: str, name: str, to: str) -> None:
+    wanted = desired(ordering("worker-2", "worker-3"))
+    decision = plan(short(2), runs("worker-2", kind, name), free("worker-3", 8), wanted=wanted)
+    assert placements(decision) == [("vllm", to)]
+
+
+def test_burst_without_another_cluster_waits_and_is_told_that_the_cluster_runs_its_object_itself() -> None:
+    (told,) = plan(short(2), runs("worker-2"), wanted=desired(ordering("worker-2"))).suppressed
+    (refusal,) = told.refusals
+    assert refusal.message == "Deployment demo/vllm is there already, and belongs to what worker-2 runs itself"
+
+
+def test_request_stays_away_from_a_cluster_that_is_seen_to_run_its_object() -> None:
+    asked = [request("worker-2", name=name, spec=template().spec) for name in ("a", "b")]
+    both = plan(runs("worker-2"), wanted=wants(*asked)).suppressed
+    assert [[one.reason for one in told.refusals] for told in both] == [[Reason.TAKEN]] * 2
+
+
+def test_cluster_that_begins_to_run_an_object_by_itself_is_left_from_the_next_pass_on() -> None:
+    """The answers that bursts of one kind share hold from pass to pass."""
+    wanted = desired(ordering("worker-2", "worker-3"))
+    first = inputs(short(2), free("worker-2", 8), free("worker-3", 8), wanted=wanted)
+    assert placements(decide(first)) == [("vllm", "worker-2")]
+    seen = {**first.observed.clusters, ClusterName("worker-2"): runs("worker-2")}
+    second = replace(first, observed=replace(first.observed, clusters=seen))
+    assert placements(decide(second)) == [("vllm", "worker-3")]
 
 
 def test_of_two_bursts_that_make_one_object_the_second_takes_another_cluster():

@@ -10,7 +10,7 @@ from reconciler.core.capacity.gangs import gang_workloads
 from reconciler.core.fleet.object_owners import ObjectOwners
 from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.policy import Desired
-from reconciler.model.workload import Json, WorkloadRef
+from reconciler.model.workload import DeploySpec, Json, WorkloadRef
 from tests.builders.fleet_files import FLEET, TEMPLATE, errors, load, warnings
 from tests.builders.gangs import volcano
 from tests.builders.group_bursts import fleet
@@ -140,6 +140,8 @@ def test_of_two_jobs_of_one_name_in_a_template_the_pods_of_the_one_that_is_meant
 def test_a_job_of_another_group_is_not_what_a_template_counts() -> None:
     made = fleet(*jobs())
     meant = WorkloadRef(namespace="demo", name="model", kind="Job", group=VOLCANO)
-    makers = ObjectOwners(replace(made, templates={VLLM: replace(made.templates[VLLM], ref=meant)}))
+    counting = replace(made.templates[VLLM], ref=meant, spec=DeploySpec())
+    makers = ObjectOwners(replace(made, templates={VLLM: counting}))
     things = [(f"{group}/Job", "demo", "model") for group in (VOLCANO, "batch")]
-    assert [makers.counts(VLLM.workspace, thing) for thing in things] == [True, False]
+    owners = [("worker-1", (VLLM,))]
+    assert [list(makers.standing(thing).items()) for thing in things] == [owners, []]

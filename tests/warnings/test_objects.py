@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.builders.fleet_files import FLEET, TEMPLATE, load, warnings
+from tests.builders.fleet_files import FLEET, TEMPLATE, load, warnings, workspace
 
 STEP = "  steps:\n"
 
@@ -64,6 +64,25 @@ def test_object_of_two_templates_is_told_of_the_later_one() -> None:
     (warning,) = warnings(load(files))
     assert warning.startswith("templates/vllm.yaml:")
     assert "ConfigMap llm-demo/common is also made by template llm/a: the end of one would take it" in warning
+
+
+def neighbours(**names: str) -> list[str]:
+    """Two workspaces whose primaries are each other's clusters, with a template each of a Deployment of that name."""
+    other = workspace("other").replace("primaryCluster: worker-1", "primaryCluster: worker-2")
+    files = {**FLEET, "workspaces/other.yaml": other.replace("other-demo", "llm-demo")}
+    for name, deployment in names.items():
+        text = TEMPLATE.replace("name: vllm\n", f"name: {name}\n").replace("{name: vllm,", f"{{name: {deployment},")
+        files[f"templates/{name}.yaml"] = text.replace("workspaceName: llm", f"workspaceName: {name}")
+    del files["templates/vllm.yaml"]
+    return warnings(load(files))
+
+
+def test_object_that_runs_on_the_primary_of_another_workspace_is_told_of_both() -> None:
+    told = neighbours(llm="vllm", other="vllm")
+    assert [line.partition(":")[0] for line in told] == ["templates/llm.yaml", "templates/other.yaml"]
+    assert "Deployment llm-demo/vllm also runs on worker-2 for a template of another workspace" in told[0]
+    assert "so that bursts do not go there" in told[0]
+    assert neighbours(llm="vllm", other="other") == []
 
 
 def test_object_that_is_named_after_its_template_is_nobody_elses() -> None:

@@ -100,7 +100,9 @@ class FollowedCluster:
         self._pace = pace
         self._changed = changed
         self._lock = Lock()
-        self._state = ClusterState(target.refs, target.marks, target.kinds, target.sources, target.unlabelled)
+        self._state = ClusterState(
+            target.refs, target.marks, target.kinds, target.sources, target.unlabelled, placeable=target.placeable
+        )
         self._kept = KeptObjects(lambda: server.received, lambda: (self._state,))
         self.unreadable = UnreadableObjects()
         self._streams: dict[Watched, Stream] = {}
@@ -135,7 +137,9 @@ class FollowedCluster:
 
     async def _recount(self, target: ClusterTarget) -> None:
         with self._lock:
-            anew = self._state.follow(target.refs, target.marks, target.kinds, target.sources, target.unlabelled)
+            anew = self._state.follow(
+                target.refs, target.marks, target.kinds, target.sources, target.unlabelled, placeable=target.placeable
+            )
             self._dirty = True
             resources = _needed(target) | self._state.customs
         gone = {task for task in self._tasks if task not in resources or task in anew}

@@ -20,6 +20,7 @@ from reconciler.core.fleet.objects import first_names
 from reconciler.core.fleet.watched_workloads import (
     followed_applications,
     live_sources,
+    placeable_workloads,
     unlabelled_kinds,
     watched_workloads,
 )
@@ -124,6 +125,8 @@ class ClusterTarget:
     """The workload kinds that the fleet repository declares."""
     unlabelled: frozenset[WorkloadRef] = frozenset()
     """The kinds, as references without a name, whose objects name the placement in place of their pods."""
+    placeable: frozenset[WorkloadRef] = frozenset()
+    """The workloads that bursts would make there."""
     node_pools: bool = False
     """Whether NodePools of Karpenter bound the nodes that its Cluster declares."""
     engine: EngineName
@@ -166,7 +169,7 @@ def watch_targets(desired: Desired, contexts: frozenset[str], *, has_kubeconfig:
 
     Without a kubeconfig only the daemon's own cluster is watched; files or pushes report on the others.
     """
-    refs = watched_workloads(desired)
+    refs, placeable = watched_workloads(desired), placeable_workloads(desired)
     control = _control_planes(desired, has_kubeconfig=has_kubeconfig)
     applications = _applications(desired, has_kubeconfig=has_kubeconfig)
     with_logins = next((target for target in control.values() if target.logins is not None), None)
@@ -190,6 +193,7 @@ def watch_targets(desired: Desired, contexts: frozenset[str], *, has_kubeconfig:
             marks=marks,
             kinds=desired.kinds,
             unlabelled=unlabelled_kinds(desired, name),
+            placeable=placeable.get(name, frozenset()),
             node_pools=cluster.has_node_pools,
             engine=cluster.engine,
             reports=ENGINES[cluster.engine].cluster_reports(desired.fleet, name),

@@ -8,7 +8,7 @@ anybody: it outlives them (`safety.lifetime`). The objects of a chart are unknow
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property, partial
 
 from reconciler.bulkhead import Seam, attempt
@@ -19,7 +19,7 @@ from reconciler.core.safety.lifetime import others_live_in
 from reconciler.core.workloads.api_kinds import cluster_scoped, group_kind
 from reconciler.core.workloads.builtin_kinds import BUILT_IN
 from reconciler.errors import Bug
-from reconciler.model.ids import WorkloadId, WorkspaceName
+from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.policy import Desired, Workspace
 from reconciler.model.workload import DeploySpec, StepType, WorkloadRef
 
@@ -33,14 +33,15 @@ _RELEASE = "helm/Release"
 
 
 class ObjectOwners:
-    """The owners of objects, and the objects that templates count, over all workloads of one fleet."""
+    """The owners of objects, and the objects that stand on primary clusters, over all workloads of one fleet."""
 
     def __init__(self, desired: Desired) -> None:
         """Start without an index."""
         self._desired = desired
         self._known: _Cache = {}
         self._makers: dict[ObjectId, list[WorkloadId]] | None = None
-        self._refs: dict[WorkspaceName, set[WorkloadRef]] = {}
+        self._counted: dict[tuple[str, str], list[tuple[WorkloadId, WorkloadRef]]] = {}
+        self._standing: dict[ObjectId, Mapping[ClusterName, tuple[WorkloadId, ...]]] = {}
 
     @cached_property
     def has_requests(self) -> bool:
@@ -53,7 +54,7 @@ class ObjectOwners:
         Shares cached objects with the previous index.
         """
         other = ObjectOwners(desired)
-        other._known, other._refs = self._known, self._refs
+        other._known, other._counted, other._standing = self._known, self._counted, self._standing
         if self._makers is not None:
             other._makers = self._makers.copy()
             for workload in changed:
@@ -82,18 +83,35 @@ class ObjectOwners:
             cached = self._known[workload] = spec, workspace.namespaces, objects_made(spec, workspace)
         return cached[2]
 
-    def counts(self, workspace: WorkspaceName, object_id: ObjectId) -> bool:
-        """Return whether a template of the workspace counts the replicas of this object on its primary."""
-        if self._makers is None:
-            self._makers = self._index()
-        return any(_is_counted(ref, object_id) for ref in self._refs.get(workspace, ()))
+    def standing(self, object_id: ObjectId) -> Mapping[ClusterName, tuple[WorkloadId, ...]]:
+        """Return the primary clusters that have an object of their own, each with the templates that it belongs to.
+
+        A template is a copy of what runs on its primary: the object that it counts stands there, and so do the objects
+        that it makes.
+        """
+        known = self._standing.get(object_id)
+        if known is None:
+            makers = [workload for workload in self.of(object_id) if not workload.request]
+            named = self._counted.get(object_id[1:], ())
+            counting = [workload for workload, ref in named if means_object(ref, object_id)]
+            by_cluster: dict[ClusterName, tuple[WorkloadId, ...]] = {}
+            for workload in dict.fromkeys((*counting, *makers)):
+                primary = self._desired.workspaces[workload.workspace].primary
+                by_cluster[primary] = (*by_cluster.get(primary, ()), workload)
+            known = self._standing[object_id] = by_cluster
+        return known
+
+    def is_standing(self, object_id: ObjectId, but: WorkloadId) -> bool:
+        """Return whether an object stands on a primary for another workload."""
+        return any(workload != but for owners in self.standing(object_id).values() for workload in owners)
 
     def _index(self) -> dict[ObjectId, list[WorkloadId]]:
         makers: dict[ObjectId, list[WorkloadId]] = {}
         for workload, template in self._desired.templates.items():
             self._list(workload, makers)
             if template.ref is not None:
-                self._refs.setdefault(workload.workspace, set()).add(template.ref)
+                named = self._counted.setdefault((template.ref.namespace, template.ref.name), [])
+                named.append((workload, template.ref))
         for workload in self._known.keys() - self._desired.templates.keys():
             del self._known[workload]
         return makers
@@ -152,7 +170,8 @@ def describe_object(object_id: ObjectId) -> str:
     return f"{kind.rpartition('/')[2]} {namespace}/{name}" if namespace else f"{kind.rpartition('/')[2]} {name}"
 
 
-def _is_counted(ref: WorkloadRef, object_id: ObjectId) -> bool:
+def means_object(ref: WorkloadRef, object_id: ObjectId) -> bool:
+    """Return whether a reference to a workload may mean an object; one without a kind means any built-in one."""
     kind, namespace, name = object_id
     if (namespace, name) != (ref.namespace, ref.name):
         return False

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from reconciler.core.workloads.builtin_kinds import Kinds, kind_of, kinds_named
+from reconciler.core.expressions.dialect import has_expression
+from reconciler.core.fleet.object_owners import ObjectOwners
+from reconciler.core.workloads.builtin_kinds import BUILT_IN, Kinds, kind_of, kinds_named
 from reconciler.model.ids import ClusterName
 from reconciler.model.kubernetes.workload_kind import WorkloadKind
 from reconciler.model.manifest_source import ArgoCDSource, WorkloadSource
@@ -19,6 +21,26 @@ def watched_workloads(desired: Desired) -> Mapping[ClusterName, frozenset[Worklo
         ref = desired.templates[workload].ref
         if ref is not None:
             refs.setdefault(desired.workspaces[workload.workspace].primary, set()).add(ref)
+    return {cluster: frozenset(named) for cluster, named in refs.items()}
+
+
+def placeable_workloads(desired: Desired) -> Mapping[ClusterName, frozenset[WorkloadRef]]:
+    """Return the workloads that bursts would make on each cluster but their primary, as far as their names are known.
+
+    Each has pods with the label of the placement, by which those that a cluster runs by itself differ.
+    """
+    owners = ObjectOwners(desired)
+    refs: dict[ClusterName, set[WorkloadRef]] = {}
+    for workload in desired.policies:
+        workspace = desired.workspaces[workload.workspace]
+        for group_kind, namespace, name in owners.known_objects_of(workload):
+            kind = desired.kinds.get(group_kind) or BUILT_IN.get(group_kind)
+            if kind is None or not kind.templates or kind.leaves_pods_unlabelled or has_expression(name + namespace):
+                continue
+            ref = WorkloadRef(namespace=namespace, name=name, kind=kind.kind, group=kind.group)
+            for cluster in workspace.clusters:
+                if cluster != workspace.primary:
+                    refs.setdefault(cluster, set()).add(ref)
     return {cluster: frozenset(named) for cluster, named in refs.items()}
 
 

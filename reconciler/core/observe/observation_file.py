@@ -99,6 +99,7 @@ def _observation(value: Json) -> tuple[ClusterObservation | None, tuple[Finding,
         closed=tuple(_closed_nodes(file)),
         workloads=tuple(_workload(workload) for workload in file.workloads),
         objects=by_name(map(_object, file.objects)),
+        unplaced=frozenset(_ref(workload) for workload in file.workloads if workload.placement is None),
         bound={PlacementName(placed.name): placed.bound for placed in file.placements},
         ready={PlacementName(placed.name): placed.ready for placed in file.placements if placed.ready is not None},
         pending_pods={PlacementName(placed.name): pods for placed in file.placements if (pods := _homeless(placed))},
@@ -247,10 +248,14 @@ def _object(file: ObjectFile) -> ObservedObject:
     return observed_object(file.model_dump(mode="json", by_alias=True, exclude_unset=True))
 
 
+def _ref(file: WorkloadFile) -> WorkloadRef:
+    return WorkloadRef(namespace=file.namespace, name=file.name, kind=file.kind)
+
+
 def _workload(file: WorkloadFile) -> WorkloadObservation:
     """Read a workload."""
     return WorkloadObservation(
-        ref=WorkloadRef(namespace=file.namespace, name=file.name, kind=file.kind),
+        ref=_ref(file),
         wanted=file.wanted,
         running=file.running,
         waiting=tuple(  # an entry without replicas sets no time

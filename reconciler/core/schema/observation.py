@@ -133,12 +133,15 @@ class ContainerFile(Strict):
 
 
 class WorkloadFile(Strict):
-    """A workload in its primary cluster."""
+    """A workload in its primary cluster, or one that another cluster runs."""
 
     kind: str = ""
     namespace: Text
     name: Text
     release: str = Field("", description="The Helm release that it is part of: its name, or namespace/name.")
+    placement: Name | None = Field(
+        None, description="The object's label overspill.dev/placement; left out where it has none."
+    )
     wanted: Count = Field(description="spec.replicas")
     running: Count = Field(description="Replicas that have a node.")
     held: bool = Field(

@@ -564,7 +564,8 @@ class CandidateFinder:
         known = self._inputs.reach.usual_kinds.get(workload) if self._is_usual else None
         if known is None or known[0] is not shape or known[1] != self._observed.helm:
             return None
-        return None if self._working_plan.restraints(workload) else known[2]
+        has_own = self._working_plan.restraints(workload) or self.conflicts.is_seen_elsewhere(workload)
+        return None if has_own else known[2]
 
     @cached_property
     def _is_usual(self) -> bool:

@@ -1,8 +1,8 @@
 """Warnings about objects that cannot become what their template says: immutable ones, and those of two templates.
 
 A resize leaves an object as it was placed where its share of replicas stands in an immutable field
-(`engines.standing_objects`). Of two templates that make one object, only one can be on a cluster at a time
-(`candidates.object_conflicts`).
+(`engines.standing_objects`). Of two templates that make one object, only one can be on a cluster at a time, and none on
+the primary of the other (`candidates.object_conflicts`).
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from reconciler.model.kubernetes.workload_kind import EACH, Path
 from reconciler.model.policy import Desired
 from reconciler.model.workload import DeploySpec, Json
 from reconciler.text.findings import Finding, Loc, dotted
+from reconciler.text.wording import join_names
 
 _EXPIRY = "expiresAt"
 _MOST_WARNINGS = 5
@@ -72,31 +73,60 @@ def _stays(manifest: Json, root: Loc, loc: Loc, text: str) -> Finding:
 
 
 def warn_shared_objects(workload: WorkloadId, owners: ObjectOwners, desired: Desired) -> Iterator[Finding]:
-    """Warn of objects that another template makes too, where both may go to one cluster. The later one is told."""
+    """Warn of objects that another template makes or counts too, on a cluster that this one may burst to.
+
+    Of two bursts, the later template is told; of a burst to the primary of the other one, the one that bursts.
+    """
     told = 0
     for object_id in owners.known_objects_of(workload):
-        first = _first(workload, object_id, owners, desired) if told < _MOST_WARNINGS else None
-        if first is None:
-            continue
-        told += 1
-        whose = f"template {first}" if first.workspace == workload.workspace else "a template of another workspace"
-        yield Finding(
-            loc=("spec",),
-            message=f"{describe_object(object_id)} is also made by {whose}: the end of one would take it from the"
-            " other, so that a cluster takes only one of them at a time",
-            hint="give it another name in one of them, or have both in one template",
-            severity=Severity.WARNING,
-        )
+        if told == _MOST_WARNINGS:
+            return
+        message, remedy = _standing(workload, object_id, owners, desired), "leave these clusters to others"
+        if not message:
+            message, remedy = _shared(workload, object_id, owners, desired), "have both in one template"
+        if message:
+            told += 1
+            yield Finding(
+                loc=("spec",),
+                message=f"{describe_object(object_id)} {message}",
+                hint=f"give it another name in one of them, or {remedy}",
+                severity=Severity.WARNING,
+            )
 
 
-def _first(workload: WorkloadId, object_id: ObjectId, owners: ObjectOwners, desired: Desired) -> WorkloadId | None:
-    """Return the template before this one that makes an object and may go where this one may."""
+def _standing(workload: WorkloadId, object_id: ObjectId, owners: ObjectOwners, desired: Desired) -> str:
+    """Say that an object stands on clusters that this template may burst to, for templates whose primaries they are."""
+    clusters = _clusters(workload, desired) if owners.is_standing(object_id, but=workload) else frozenset()
+    standing = {
+        cluster: other
+        for cluster, others in owners.standing(object_id).items()
+        if cluster in clusters and (other := next((name for name in others if name != workload), None)) is not None
+    }
+    if not standing:
+        return ""
+    whose = _whose(next(iter(standing.values())), workload)
+    names = join_names(list(standing)[:_MOST_WARNINGS])
+    return (
+        f"also runs on {names} for {whose}, which has its primary there: a burst would overwrite it, and its end would"
+        " take it away, so that bursts do not go there"
+    )
+
+
+def _shared(workload: WorkloadId, object_id: ObjectId, owners: ObjectOwners, desired: Desired) -> str:
+    """Say that a template before this one makes an object and may go where this one may."""
     for other in owners.of(object_id):
         if other == workload:
-            return None
+            break
         if not other.request and not _clusters(other, desired).isdisjoint(_clusters(workload, desired)):
-            return other
-    return None
+            return (
+                f"is also made by {_whose(other, workload)}: the end of one would take it from the other, so that a"
+                " cluster takes only one of them at a time"
+            )
+    return ""
+
+
+def _whose(other: WorkloadId, workload: WorkloadId) -> str:
+    return f"template {other}" if other.workspace == workload.workspace else "a template of another workspace"
 
 
 def _clusters(workload: WorkloadId, desired: Desired) -> frozenset[ClusterName]:

@@ -56,6 +56,8 @@ class ClusterState:
         kinds: Kinds = NO_KINDS,
         sources: AbstractSet[WorkloadSource] = frozenset(),
         unlabelled: AbstractSet[WorkloadRef] = frozenset(),
+        *,
+        placeable: AbstractSet[WorkloadRef] = frozenset(),
     ) -> None:
         self._live = LiveObjects(sources)
         self._followed = FollowedWorkloads(refs, marks, _owning(custom_resources(unlabelled, kinds)))
@@ -65,6 +67,8 @@ class ClusterState:
         self._specs: dict[CustomResource, RecordStore[CustomWorkloadRecord]] = {}
         self._room = NodeTracker()
         self._pods = PodSums(self._followed, self._room)
+        self._placeable = frozenset(placeable)
+        self._pods.unplaced.watch(self._placeable, ())
         self._controllers: dict[Owner, ControllerRecord] = {}
         self._queue = KueueWorkloads(self._followed, self._meet)
         self._asks: dict[Resource, RecordStore[AskRecord]] = {
@@ -105,12 +109,15 @@ class ClusterState:
         kinds: Kinds = NO_KINDS,
         sources: AbstractSet[WorkloadSource] = frozenset(),
         unlabelled: AbstractSet[WorkloadRef] = frozenset(),
+        *,
+        placeable: AbstractSet[WorkloadRef] = frozenset(),
     ) -> AbstractSet[Watched]:
         """Follow these workloads and objects from now on; return the resources that have to be listed again.
 
         Objects in other namespaces were skipped so far, and pods and templates were read by other marks. `kinds` are
         those that the fleet repository declares: objects were read by others. `unlabelled` are kinds, as references
-        without a name, whose objects have the label of their placement and leave their pods without it.
+        without a name, whose objects have the label of their placement and leave their pods without it. `placeable` are
+        workloads that placements would make here.
         """
         namespaces = {ref.namespace for ref in refs}
         missing = bool(namespaces - self._followed.namespaces)
@@ -122,6 +129,9 @@ class ClusterState:
         if unlabelled != self._unlabelled:
             anew |= {Resource.PODS, Resource.QUEUED}
         self._followed.follow(refs, marks, _owning(custom_resources(unlabelled, kinds)))
+        if placeable != self._placeable:
+            self._placeable = frozenset(placeable)
+            self._pods.unplaced.watch(self._placeable, self._pods.pods.values())
         for records in (self._pods.pods, self._controllers):
             for record in records.values():
                 self._followed.meet(record.owners)
@@ -240,6 +250,7 @@ class ClusterState:
             workloads=workloads,
             objects=self._live.objects,
             others=other_objects(self._followed.refs, workloads, members),
+            unplaced=self._pods.unplaced.refs,
             bound=self._pods.bound(self._claims.keys() if devices_known else None),
             ready=progress.ready,
             non_gpu_pods=progress.non_gpu_pods,

@@ -15,6 +15,7 @@ from reconciler.core.observe.kubernetes.placed_objects import PlacedRecord
 from reconciler.core.observe.kubernetes.placement_pods import PlacementPods
 from reconciler.core.observe.kubernetes.pods import PodRecord, placement_of, read_pod, read_success
 from reconciler.core.observe.kubernetes.resources import Owner, Resource
+from reconciler.core.observe.kubernetes.unplaced_workloads import UnplacedWorkloads
 from reconciler.core.workloads.watch import ChangeEffect, key_of, namespace_of_key
 from reconciler.model.ids import PlacementName
 from reconciler.model.placement import PLACEMENT_LABEL
@@ -130,6 +131,8 @@ class PodSums:
         self._claiming: set[str] = set()
         self._placed: dict[Owner, PlacedRecord] = {}
         self._unlabelled = UnlabelledPods()
+        self.unplaced = UnplacedWorkloads(frozenset())
+        """The workloads of pods without the label of a placement."""
 
     @property
     def pods(self) -> Mapping[str, PodRecord]:
@@ -236,6 +239,7 @@ class PodSums:
         """Add a pod to its sums, or subtract it."""
         for owner in pod.owners:
             _enter(self._by_owner, owner, key, sign)
+        self.unplaced.count(pod, sign)
         if pod.placement:
             self._ours.count(key, pod, sign)
         if pod.holds and pod.runs:
