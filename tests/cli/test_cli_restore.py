@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import click
 import pytest
 
+from reconciler.adapters.git import GitRepository
+from reconciler.cli import main
 from reconciler.model.ids import CommitId
+from reconciler.text.timestamps import format_time
 from tests.builders.daemon import Daemon
 from tests.builders.remote import Remote
 from tests.cli.conftest import ANN, See, Terminal
@@ -67,6 +74,75 @@ def test_every_command_that_writes_stops_and_says_so_and_readers_read_on(
         done = overspill(command)
         assert STOPPED in done.stderr, done.output
         assert "vllm" in done.stdout
+
+
+READERS: Mapping[str, Sequence[str]] = {
+    "plan": (),
+    "status": (),
+    "explain": ("llm/vllm",),
+    "history": (),
+    "cost": (),
+    "gprs": (),
+    "wait-time": ("--gpus", "1", "--workspace", "llm"),
+    "inventory": (),
+    "placements list": (),
+    "placements get": ("PLACEMENT",),
+    "notify list": (),
+}
+"""The commands that show what stands, with their arguments."""
+OTHERS = {
+    *("once", "run", "sweep", "revert", "release", "extend", "approve", "reject", "confirm", "rebalance"),
+    *("restore", "doctor", "watch", "bootstrap", "support-bundle", "notify test", "lab compare", "lab replay"),
+}
+"""The commands with a repository that write, that are tried elsewhere, or that show nothing of the output branch."""
+
+
+def _with_repository(group: click.Group, before: str = "") -> Iterator[str]:
+    """Name the commands that read the fleet repository."""
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from _with_repository(command, f"{before}{name} ")
+        elif any(parameter.name == "repo" for parameter in command.params):
+            yield f"{before}{name}"
+
+
+def _without_ages(text: str) -> str:
+    """Leave out what grows from one second to the next, GPU-hours included."""
+    return " ".join(re.sub(r"\b(\d+(h|min|m|s))+\b|\b\d+\.\d\d\b", "AGE", text).split())
+
+
+def test_every_command_with_a_repository_reads_or_is_among_the_others() -> None:
+    assert sorted(_with_repository(main)) == sorted({*READERS, *OTHERS})
+
+
+@LOSSES
+@pytest.mark.exhaustive(one_in=4)
+def test_readers_show_beside_a_daemon_what_they_show_alone(
+    overspill: Terminal, fleet: Remote, placed: list[str], see: See, lose: Lose
+) -> None:
+    """A command beside a daemon has a mirror of its own, which begins with the ids of the known commits alone."""
+    lose(fleet)
+    see(missing=6)
+    at = ("--at", format_time(datetime.now(UTC) + timedelta(minutes=1)))
+    shown: list[dict[str, tuple[int, str]]] = []
+    for stands_beside in (False, True):
+        with ExitStack() as stack:
+            if stands_beside:
+                cache = Path(overspill.env["OVERSPILL_CACHE_DIR"])
+                stack.enter_context(GitRepository(fleet.url, cache=cache)).fetch()
+            answers: dict[str, tuple[int, str]] = {}
+            for name, arguments in READERS.items():
+                words = [placed[0] if word == "PLACEMENT" else word for word in arguments]
+                moment = at if name in ("plan", "status", "explain") else ()
+                done = overspill(*name.split(), *words, *moment)
+                assert STOPPED in done.stderr, (name, done.output)
+                answers[name] = (done.exit_code, _without_ages(done.stdout))
+            shown.append(answers)
+    alone, beside = shown
+    assert beside == alone
+    for name in ("status", "history", "placements list", "inventory"):
+        assert placed[0] in beside[name][1], beside[name]
+    assert "Place " not in beside["plan"][1]
 
 
 def test_commands_say_that_the_branch_of_a_cluster_is_lost(

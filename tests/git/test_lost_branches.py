@@ -20,6 +20,8 @@ from tests.builders.remote import MORNING, Remote
 
 ADA = Identity(name="Ada", email="ada@example.com")
 OURS = Identity(name="Overspill", email="overspill@overspill.dev")
+LAST = MORNING + timedelta(minutes=4)
+"""When the last of the known commits was made."""
 LATER = MORNING + timedelta(hours=2)
 RECORD = "clusters/w2/p/placement.yaml"
 
@@ -105,7 +107,11 @@ def test_another_process_with_the_same_cache_knows_it_too(
         _lose(remote, known, kind)
         if opened == "beside":
             with GitRepository(remote.url, cache=cache) as other:
-                assert [loss.known for loss in other.fetch().losses] == [known[-1]]
+                for _ in range(2):
+                    tips = other.fetch()
+                    assert [(loss.known, loss.known_at) for loss in tips.losses] == [(known[-1], LAST)]
+                    assert (tips.output, tips.output_at) == (known[-1], LAST)
+                    assert [entry.path for entry in other.entries(known[-1])] == [RECORD]
                 assert _refuses_to_push(other)
             return
     if opened == "after damage":
@@ -152,6 +158,29 @@ def test_mirror_beside_that_has_pushed_is_not_talked_out_of_it_by_that_of_the_pa
             remote.move("placements", earlier)
             assert [loss.known for loss in beside.fetch().losses] == [last]
             assert _refuses_to_push(beside)
+
+
+@KINDS
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_history_of_a_lost_branch_is_read_as_far_as_anybody_holds_it(
+    remote: Remote, known: list[CommitId], kind: BranchLossKind, is_kept: bool, tmp_path: Path
+) -> None:
+    """A mirror begins with the last commit alone; hosts keep commits that no branch leads to for a while, or do not."""
+    with GitRepository(remote.url, cache=tmp_path / "late") as late:
+        tip = late.fetch().output
+        assert tip == known[-1]
+        _lose(remote, known, kind)
+        if not is_kept:
+            remote.git("-c", "gc.reflogExpire=now", "gc", "--prune=now", "-q")
+        late.fetch()
+        held = known[::-1] if is_kept else [tip]
+        assert [commit.id for commit in late.log(tip)] == held
+        assert late.last_written(tip) == tip
+        assert [commit.id for commit in late.commits_after(None, tip) or ()] == held[::-1]
+        assert len(late.earlier(tip, RECORD)) == len(held) - 1
+        section = late.section(tip, since=MORNING - timedelta(days=1))
+        assert [each.commit.id for each in section.commits] == (held[::-1] if is_kept else [])
+        assert (section.base and section.base.id) == (None if is_kept else tip)
 
 
 def test_mirror_that_is_made_again_still_knows(remote: Remote, known: list[CommitId], tmp_path: Path) -> None:

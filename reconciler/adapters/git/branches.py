@@ -113,8 +113,10 @@ class RemoteBranches:
         raise Transient(f"{doing}: the branches come and go, or the mirror cannot be kept")
 
     def history(self, branch: str) -> History:
-        """Return the history of a branch, by its full name."""
-        return History(self.reader, self.local, self.shallow, deepen=partial(self.deepen, branch))
+        """Return the history of a branch, by its full name; that of a lost one, from what is known of it."""
+        loss = self.known.losses.get(branch)
+        deepen = partial(self.deepen, loss.known if loss else branch)
+        return History(self.reader, self.local, self.shallow, deepen=deepen, is_lost=loss is not None)
 
     def branch_names(self) -> list[str]:
         """List the other branches of the remote by their short names."""
@@ -189,11 +191,11 @@ class RemoteBranches:
             self._branches = {**self._branches, **moved}
 
     def deepen(self, branch: str, depth: int) -> None:
-        """Fetch the last `depth` commits of a branch; our refs stay even if it has moved."""
+        """Fetch the last `depth` commits of a branch, or of a commit by its id; our refs stay even if it has moved."""
         doing = f"fetching the history of {branch.removeprefix('refs/heads/')}"
         done = self.runner.run([*FETCH, f"--depth={depth}", address.NAME, branch], remote=True)
-        if "couldn't find remote ref" in done.stderr:
-            raise Conflict(f"{doing}: the branch is gone")
+        if "couldn't find remote ref" in done.stderr or "not our ref" in done.stderr:
+            raise Conflict(f"{doing}: it is gone")
         if done.status:
             raise self.failure(doing, done)
 

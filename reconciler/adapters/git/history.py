@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -32,16 +33,26 @@ Deepen = Callable[[int], None]
 
 
 class History:
-    """Reads the history of one branch, and deepens it only when the mirror holds too little."""
+    """Reads the history of one branch, and deepens it only when the mirror holds too little.
+
+    That of a lost branch ends where neither the mirror nor the remote holds more of it.
+    """
 
     def __init__(
-        self, reader: ObjectReader, local: Local, shallow: Callable[[], frozenset[str]], deepen: Deepen
+        self,
+        reader: ObjectReader,
+        local: Local,
+        shallow: Callable[[], frozenset[str]],
+        deepen: Deepen,
+        *,
+        is_lost: bool = False,
     ) -> None:
         """Take the functions that read objects, run a local command, list the shallow commits and deepen."""
         self._reader = reader
         self._local = local
         self._shallow = shallow
         self._deepen = deepen
+        self._is_lost = is_lost
 
     def first_parents(self, tip: CommitId) -> Iterator[StoredCommit]:
         """Yield the tip and its ancestors along first parents, newest first; missing ones are fetched."""
@@ -51,7 +62,8 @@ class History:
             try:
                 (raw,) = self._reader.read([following])
             except Missing:
-                next(steps)
+                if not next(steps):
+                    return
                 continue
             commit = parse(following, raw)
             yield commit
@@ -71,9 +83,8 @@ class History:
         steps = self._steps(tip)
         while True:
             ids = self._local(["rev-list", *bounds, tip]).decode().split()
-            if (limit is not None and len(ids) >= limit) or not self._cut(ids):
+            if (limit is not None and len(ids) >= limit) or not self._cut(ids) or not next(steps):
                 break
-            next(steps)
         return [parse(CommitId(commit), raw).logged for commit, raw in zip(ids, self._reader.read(ids), strict=True)]
 
     def earlier(self, commit: CommitId, path: str, *, limit: int) -> list[BlobId]:
@@ -87,9 +98,8 @@ class History:
             if len(versions) > limit:
                 break
             ends = self._local(["rev-list", "--max-parents=0", *chain]).decode().split()
-            if not self._cut(ends):
+            if not self._cut(ends) or not next(steps):
                 break
-            next(steps)
         present = self._local(["ls-tree", "-z", "--", commit, path]).decode(errors="replace")
         current = present.partition("\t")[0].rpartition(" ")[2]
         return list(islice((BlobId(blob) for blob in versions if blob != current), limit))
@@ -104,9 +114,8 @@ class History:
             if len(changes) >= limit:
                 break
             ends = self._local(["rev-list", "--max-parents=0", *chain]).decode().split()
-            if not self._cut(ends):
+            if not self._cut(ends) or not next(steps):
                 break
-            next(steps)
         present = self._local(["ls-tree", "-z", "--", commit, *paths]).decode(errors="replace")
         parts = (entry.partition("\t") for entry in present.split("\0"))
         state = {path: BlobId(entry.split(" ")[2]) for entry, _, path in parts if path}
@@ -183,9 +192,8 @@ class History:
             ids = self._local(["rev-list", tip]).decode().split()
             if commit in ids:
                 return True
-            if not self._cut(ids):
+            if not self._cut(ids) or not next(steps):
                 return False
-            next(steps)
 
     def _cut(self, ids: Sequence[str]) -> bool:
         """Tell whether one of these commits is shallow: its parents are not in the mirror."""
@@ -193,12 +201,13 @@ class History:
         ends = [CommitId(commit_text) for commit_text in ids if commit_text in shallow]
         return any(parse(commit, raw).parents for commit, raw in zip(ends, self._reader.read(ends), strict=True))
 
-    def _steps(self, tip: CommitId) -> Iterator[None]:
-        """Deepen by growing numbers of commits, once for each step taken.
+    def _steps(self, tip: CommitId) -> Iterator[bool]:
+        """Deepen by growing numbers of commits, once for each step taken, and yield whether that brought any.
 
         The depth counts from the tip: a relative one would deepen every branch of the remote in the mirror.
 
-        Raises Conflict when a deepening brings nothing: the branch was rewritten or removed since it was fetched.
+        Unless the branch is lost, raises Conflict where it brings nothing: the branch was rewritten or removed since it
+        was fetched.
         """
         count = FIRST_STEP
         while True:
@@ -206,13 +215,17 @@ class History:
             if not before:
                 raise Missing("the mirror should hold the whole history, and does not")
             present = int(self._local(["rev-list", "--count", tip]))
-            self._deepen(present + count)
-            if self._shallow() == before:
+            with contextlib.suppress(Conflict) if self._is_lost else contextlib.nullcontext():
+                self._deepen(present + count)
+            if self._shallow() != before:
+                yield True
+            elif self._is_lost:
+                yield False
+            else:
                 raise Conflict(
                     "reading back: the remote has no more of the branch's history; it has been rewritten since it was"
                     " fetched, or the remote is a shallow clone"
                 )
-            yield
             count *= GROWTH
 
 

@@ -226,13 +226,13 @@ class KnownTips:
                     " commit (delete it there, or choose another branch)"
                 )
             tip = CommitId(self._local(["rev-parse", seen]).strip())
-        if known.reported_by or not known.at:
-            self.obtain(known.commit)
+        self.obtain(known.commit)
         known = replace(known, at=self._time(known.commit) or known.at)
         if tip is None:
             if self._is_empty_cluster(ref, known.commit):
                 self._local(["update-ref", "-d", ref])
                 return None
+            self._keep(ref, known.commit)
             return self._lost(branch, BranchLossKind.GONE, known, None)
         contained = self.contains(branch, tip, known)
         if contained or (contained is None and known.reported_by) or self._is_settled(tip, known):

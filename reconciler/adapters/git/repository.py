@@ -310,6 +310,8 @@ class GitRepository:
                     below = commit.logged
                     break
                 chain.append(commit)
+        if below is None and chain and chain[-1].parents and not self._branches.reader.holds(chain[-1].parents[0]):
+            below = chain.pop().logged  # of a lost branch, of which nobody holds more
         pairs = "".join(f"{' '.join((commit.logged.id, *commit.parents[:1]))}\n" for commit in chain)
         flags = ["--stdin", "--root", "-r", "--raw", "-z", "--no-renames", "--no-abbrev"]
         listing = self._branches.local(["diff-tree", *flags, "--", *under], stdin=pairs.encode()) if chain else b""

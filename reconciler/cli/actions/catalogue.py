@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 from reconciler.api.serialize import ItemSerializer
 from reconciler.app.commands import connected
 from reconciler.cli.actions.known_names import refuse_unknown
+from reconciler.cli.actions.visibility import tell_losses
 from reconciler.core.explain.catalogue import Catalogue, CatalogueItem
 from reconciler.core.explain.request_state import suppressed_by_request
 from reconciler.daemon.reconcile import draft
@@ -73,6 +74,7 @@ def _open_snapshot(settings: Settings) -> Iterator[tuple[Snapshot, ItemSerialize
     """Look once, as a pass would, and open the files of the placements."""
     with connected(settings) as (world, memory):
         decision, _ = draft(world, decision_at(world, memory, None))
+        tell_losses(decision.tips.losses)
         ledger = decision.inputs.ledger
         reading = Snapshot(
             decision=decision,

@@ -9,6 +9,7 @@ import click
 
 from reconciler.app.commands import connected
 from reconciler.cli import printing
+from reconciler.cli.actions.visibility import tell_losses
 from reconciler.cli.commands.state import CostForm
 from reconciler.core.cost.report import CostGroup, CostReport, CostRow, report
 from reconciler.daemon.cost.costs import CostReader
@@ -35,6 +36,7 @@ def cost(settings: Settings, since: datetime, until: datetime | None, by: Sequen
                 " (if it is a shallow clone, try git fetch --unshallow in it; if a branch was rewritten, try again)"
             ) from error
     groups = tuple(dict.fromkeys(map(CostGroup, by)))
+    tell_losses(tips.losses)
     answer = report(meter, end, groups)
     if form == "json":
         printing.json_out(answer)

@@ -13,6 +13,7 @@ from reconciler.adapters.clock import SystemClock
 from reconciler.app.commands import connected
 from reconciler.cli import options, printing
 from reconciler.cli.actions.remote import moment
+from reconciler.cli.actions.visibility import tell_losses
 from reconciler.daemon.answers.history import HistorySelection, read_history
 from reconciler.daemon.steer import survey
 from reconciler.model.placement import place_name
@@ -34,6 +35,7 @@ def history(settings: Settings, workload: str | None, since: datetime | None, li
     document = json_value({"placements": past.placements, "more": past.more})
     _print(document, workload, since=since, form=form)
     printing.problems(bug.problem(bug.item) for bug in past.bugs)
+    tell_losses(tips.losses)
 
 
 def history_remotely(

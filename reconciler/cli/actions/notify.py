@@ -10,6 +10,7 @@ from reconciler.adapters.notification.sender import NotTaken
 from reconciler.app import receivers
 from reconciler.app.commands import notifying
 from reconciler.cli import options, printing
+from reconciler.cli.actions.visibility import tell_losses
 from reconciler.core.notification.notices import notices_of, wanted
 from reconciler.daemon.steer import survey
 from reconciler.errors import InvalidInput
@@ -39,6 +40,7 @@ def list_receivers(settings: Settings, form: options.Output) -> None:
     """Print each receiver, and how far it is told."""
     with notifying(settings) as (world, memory, repository):
         decision = survey(world, memory)
+        tell_losses(decision.tips.losses)
         tip = decision.tips.output
         rows = [
             _row(notification, repository, repository.deliveries, tip, world.author)

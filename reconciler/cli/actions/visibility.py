@@ -1,4 +1,4 @@
-"""Warnings about clusters that cannot be seen, and about an output branch that may be misspelt, with a way out."""
+"""Warnings about clusters that cannot be seen, and about branches that are lost or may be misspelt, with a way out."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from reconciler.adapters.kubeconfig_files import kubeconfig_files
 from reconciler.app.world import NO_OBSERVATIONS, WITHOUT_OBSERVATIONS
 from reconciler.cli import printing
 from reconciler.cli.kubeconfig import usual_kubeconfig
+from reconciler.core.commits.branch_loss import loss_problem
+from reconciler.model.branch_loss import BranchLoss
 from reconciler.model.ids import CommitId
 from reconciler.model.plan import Reason, Suppressed
 from reconciler.ports import Repository
@@ -28,6 +30,11 @@ def warn_without_observations(settings: Settings) -> None:
             if usual
             else WITHOUT_OBSERVATIONS
         )
+
+
+def tell_losses(losses: Iterable[BranchLoss]) -> None:
+    """Tell which branches lack known commits, for a command that shows none of the other problems of a pass."""
+    printing.problems(map(loss_problem, losses))
 
 
 def note_usual_kubeconfig(settings: Settings) -> None:

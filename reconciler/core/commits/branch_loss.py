@@ -35,10 +35,15 @@ def describe_loss(loss: BranchLoss) -> str:
 
 
 def loss_problem(loss: BranchLoss) -> Problem:
-    """Return the loss as a problem for status, plan and the page."""
+    """Return the loss as a problem for whatever shows what stands: status, plan, the page."""
+    unheld = (
+        ""
+        if loss.known_at
+        else f", while nothing of {loss.known[:12]} is held here, so that what it placed is not shown"
+    )
     return Problem(
         path=f"branch {loss.branch}",
-        message=f"{describe_loss(loss)}; {NOTHING_WRITTEN}",
+        message=f"{describe_loss(loss)}{unheld}; {NOTHING_WRITTEN}",
         hint=f"try: {_ways_out(loss)}",
     )
 
