@@ -349,7 +349,10 @@ def _make_words(random: Random) -> tuple[int, str, str]:
 
 def _read_words(made: tuple[int, str, str]) -> None:
     which, said, summary = made
-    errors = failure("pushing", said, _REMOTES[which]), rejection("pushing", summary, said, _REMOTES[which])
+    errors = (
+        failure("pushing", said, _REMOTES[which]),
+        rejection("pushing", summary, said, _REMOTES[which], branch="placements"),
+    )
     for text in (reason(said), *map(str, errors)):
         if len(text) > _LONG or not text.isprintable():
             raise AssertionError(f"{len(text)}: {text[:300]!r}")

@@ -235,7 +235,7 @@ def test_relative_path_is_taken_from_where_we_are(remote, tmp_path, monkeypatch)
     ],
 )
 def test_rejections_are_told_apart(summary, stderr, kind):
-    assert type(rejection("pushing", summary, stderr, REMOTE)) is kind
+    assert type(rejection("pushing", summary, stderr, REMOTE, branch="placements")) is kind
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from reconciler.adapters.git import Credentials, GitRepository
 from reconciler.adapters.git.remote import check_address
-from reconciler.adapters.git.remote_errors import failure, reason, rejection
+from reconciler.adapters.git.remote_errors import _MEANINGS, _RULES, failure, reason, rejection
 from reconciler.errors import HostKeyChanged, InvalidInput, OverspillError, Transient
 
 SSH = check_address("git@git.example.com:acme/fleet.git", None)
@@ -71,6 +73,35 @@ Host key verification failed.
         ("ERROR: The key you are authenticating with has been marked as read only.", "read only", "deploy key"),
         ("remote: ERROR: Your SSH key has expired.", "expired", "OVERSPILL_SSH_KEY"),
         ("remote: Access blocked: repository has been disabled", "disabled", "host"),
+        ("no such identity: /secrets/key: No such file or directory\nh: Permission denied (publickey).", "key", "read"),
+        ("ERROR: You're using an RSA key with SHA-1, which is no longer allowed.", "SHA-1", "ed25519"),
+        ("ERROR: We're doing an SSH key audit.\nReason: unverified due to lack of use", "audit", "approve the key"),
+        ("remote: Your account is currently suspended.", "suspended", "account"),
+        ("remote: 2FA required", "2FA", "account"),
+        ("fatal: unable to access 'https://h/': The requested URL returned error: 402", "402", "account"),
+        ("remote: You are not allowed to download code from this project.", "download", "access to the repository"),
+        ("remote: This deploy key does not have write access to this project.", "write", "access to the repository"),
+        ("remote: TF400813: The user 'x' is not authorized to access this resource.", "TF400813", "access to the repo"),
+        (
+            "remote: You must use a personal access token with 'read_repository' scope for Git over HTTP.",
+            "personal",
+            "OVERSPILL_GIT_PASSWORD_FILE",
+        ),
+        (
+            ("fatal: https://h/info/refs not valid: could not determine hash algorithm; is this a git repository?"),
+            "not valid",
+            "login page",
+        ),
+        ("fatal: unable to access 'https://h/': Maximum (20) redirects followed", "Maximum", "has moved to"),
+        ("fatal: unable to access 'https://h/': Protocol \"ftp\" not supported", "ftp", "use https, ssh or file"),
+        (
+            "fatal: unable to access 'https://h/': error:0A00010B:SSL routines::wrong version number",
+            "wrong version",
+            "port of the URL",
+        ),
+        ("fatal: unable to access 'https://h/': The requested URL returned error: 418", "418", "proxy in between"),
+        ("Certificate invalid: expired\nHost key verification failed.", "expired", "ssh certificate renewed"),
+        ("Can't open user config file /x: No such file or directory", "config file", "~/.ssh/config"),
         ("/home/app/.ssh/config: line 3: Bad configuration option: foo", "line 3", "~/.ssh/config"),
     ],
 )
@@ -94,6 +125,12 @@ def test_cause_that_does_not_pass_is_told_with_its_remedy(said: str, shown: str,
         "remote: GitLab is in maintenance mode.",
         "remote: The repository is temporarily unavailable.",
         "fatal: unable to access 'https://h/': The requested URL returned error: 503",
+        "fatal: unable to access 'https://h/': The requested URL returned error: 408",
+        "remote: GitLab: The repository has been temporarily marked as read-only for maintenance",
+        "remote: GitLab: Internal API unreachable",
+        "remote: GitLab: Failed to authorize your Git request: internal API unreachable",
+        "remote: policy server timed out, try again",
+        "remote: The backend is overloaded.",
         "words that no table knows",
     ],
 )
@@ -122,16 +159,75 @@ def test_rate_limit_is_waited_out_with_longer_pauses(said: str) -> None:
     assert error.pause.total_seconds() >= 30
 
 
-@pytest.mark.parametrize("name", ["quota", "maintenance", "rate-limit", "certificates", "signing"])
-def test_name_of_a_repository_means_nothing(name: str) -> None:
-    url = f"https://git.example.com/{name}/{name}.git"
-    said = f"fatal: unable to access '{url}/': Could not resolve host: git.example.com"
-    error = failure("fetching", said, check_address(url, None))
-    assert isinstance(error, Transient)
+def _names() -> list[str]:
+    """Return names that a row of the tables would take for its words: each run of words in its pattern, as a name."""
+    names = set()
+    for row in (*_MEANINGS, *_RULES):
+        written = re.sub(r"\.\??|-\?|\\.", "-", row.pattern.pattern)
+        for run in re.findall(r"[A-Za-z0-9]+(?:[ -][A-Za-z0-9]+)*", written):
+            name = re.sub(r"[ -]+", "-", run).lower()
+            names |= {name} if row.pattern.search(name) else set()
+    return sorted(names)
+
+
+def test_names_that_hosts_and_branches_have_are_among_those_tried() -> None:
+    assert {"quota", "maintenance", "rate-limit", "certificate", "signing", "dmca"} <= set(_names())
+    assert len(_names()) > 12
+
+
+@pytest.mark.parametrize("name", _names())
+def test_name_of_a_host_a_repository_a_user_or_a_branch_means_nothing(name: str) -> None:
+    for url in (f"https://{name}.example.com/acme/fleet.git", f"https://{name}/{name}/{name}.git"):
+        host = url.split("/")[2]
+        remote = check_address(url, None)
+        for said in (
+            f"fatal: unable to access '{url}/': Could not resolve host: {host}",
+            f"fatal: unable to access '{url}/': Failed to connect to {host} port 443 after 3 ms: Connection refused",
+        ):
+            _passes(failure("fetching", said, remote))
+    for url in (f"git@{name}.example.com:{name}/fleet.git", f"{name}@{name}:{name}.git", f"ssh://{name}@{name}:22/a"):
+        remote = check_address(url, None)
+        for said in (
+            f"ssh: connect to host {name} port 22: Connection refused\n{NO_READ}",
+            f"ssh: connect to host {name}.internal port 22: Connection refused\n{name}/fleet.git: gone",
+            f"ssh: Could not resolve hostname {name}: Name or service not known",
+            f"Connection closed by {name}.example.com port 22",
+            f'debug: "/secrets/{name}" was read for the `{name}` organization',
+        ):
+            _passes(failure("fetching", said, remote))
+    for branch in (f"refs/heads/{name}", f"refs/overspill/notified/{name}/told"):
+        remark = f"remote: error processing {branch}, of {branch.removeprefix('refs/heads/')} at '{name}'\n"
+        _passes(rejection("pushing", "[remote rejected] (Error)", remark, SSH, branch=branch))
+
+
+def _passes(error: OverspillError) -> None:
+    assert isinstance(error, Transient), error
     assert error.pause is None
-    ssh = check_address(f"git@git.example.com:{name}/fleet.git", None)
-    said = f"ssh: connect to host git.example.com port 22: Connection refused\n{name}/fleet.git: gone"
-    assert isinstance(failure("fetching", said, ssh), Transient)
+
+
+def test_words_beside_such_a_name_keep_their_meaning() -> None:
+    remote = check_address("https://git.example.com/acme/quota.git", None)
+    said = "remote: Permission to acme/quota.git denied to maintenance-bot."
+    assert "give this login access" in str(failure("fetching", said, remote))
+    git = check_address("git@git:git/git.git", None)
+    assert "URL" in str(failure("fetching", f"fatal: 'git' does not appear to be a git repository\n{NO_READ}", git))
+    proxied = f"fatal: unable to access '{remote.url}/': Could not resolve proxy: quota.example.com"
+    assert "HTTPS_PROXY" in str(failure("fetching", proxied, remote))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "banner exchange: Connection to 192.0.2.1 port 22: invalid format",
+        "ssh_dispatch_run_fatal: Connection to 192.0.2.1 port 22: invalid format",
+        "fatal: protocol error: bad line length character: <htm",
+    ],
+)
+def test_what_may_pass_or_not_is_waited_for_and_has_a_remedy_for_where_it_stays(said: str) -> None:
+    error = failure("fetching", f"{said}\n{NO_READ}", SSH)
+    _passes(error)
+    assert re.search(r"\(if it stays: see .*\b(?:proxy|login page)", str(error))
+    assert "key file" not in str(error)
 
 
 @pytest.mark.parametrize(
@@ -140,6 +236,10 @@ def test_name_of_a_repository_means_nothing(name: str) -> None:
         CHANGED,
         "@  WARNING: POSSIBLE DNS SPOOFING DETECTED!  @\nHost key verification failed.",
         "@  WARNING: REVOKED HOST KEY DETECTED!  @\nHost key verification failed.",
+        "@  WARNING: HOST CERTIFICATE REVOKED!  @\nHost key verification failed.",
+        "key_verify failed for server_host_key",
+        "ssh_dispatch_run_fatal: Connection to 192.0.2.1 port 22: incorrect signature",
+        "fatal: unable to access 'https://h/': SSL: public key does not match pinned public key",
     ],
 )
 def test_changed_host_key_is_an_alarm_that_advises_to_ask_the_host(said: str) -> None:
@@ -166,21 +266,67 @@ def test_changed_host_key_is_an_alarm_that_advises_to_ask_the_host(said: str) ->
         ("error: GH001: Large files detected.", "file sizes"),
         ("error: GH013\nremote: - GITHUB PUSH PROTECTION\nremote: - Push cannot contain secrets", "revoke it"),
         ("GitLab: The file is locked in Git LFS by Ann", "LFS"),
+        ("GitLab: File name x was prohibited by the pattern '\\.yaml$'.", "rule of file names"),
+        (
+            "error: GH013: Repository rule violations found.\nremote: - Changes must be made through a pull request.",
+            "except",
+        ),
+        ("GitLab: the push is greater than the 5120 MB limit", "file sizes"),
+        ("hint: sign your commits\nremote: Jira issue is missing in the commit message", "OVERSPILL_COMMIT_TRAILERS"),
     ],
 )
 def test_rule_on_content_is_not_answered_with_the_right_to_push(remark: str, remedy: str) -> None:
-    error = rejection("pushing", "[remote rejected] (pre-receive hook declined)", f"remote: {remark}\n", SSH)
+    error = rejection(
+        "pushing", "[remote rejected] (pre-receive hook declined)", f"remote: {remark}\n", SSH, branch="placements"
+    )
     assert type(error) is InvalidInput
     assert remark.splitlines()[0] in str(error)
     assert remedy in str(error)
     assert "allow this login to push" not in str(error)
 
 
+def test_summary_alone_names_the_rule() -> None:
+    summary = "[remote rejected] (refusing to allow a GitHub App to create or update workflow `x` without `workflows`)"
+    error = rejection("pushing", summary, "", SSH, branch="placements")
+    assert type(error) is InvalidInput
+    assert "let this login write workflows" in str(error)
+
+
+def test_hook_that_has_judged_nothing_is_waited_for() -> None:
+    for remark in ("GitLab: Internal API unreachable", "The repository is temporarily read-only", "server timed out"):
+        summary = "[remote rejected] (pre-receive hook declined)"
+        _passes(rejection("pushing", summary, f"remote: {remark}\n", SSH, branch="placements"))
+
+
+@pytest.mark.parametrize("port", ["", "2222"])
+def test_key_of_another_type_than_the_known_one_is_an_alarm(tmp_path: Path, port: str) -> None:
+    known_hosts, key = tmp_path / "known_hosts", tmp_path / "key"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
+    said = f"No ECDSA host key is known for git.example.com and you have requested strict checking.\n{NO_READ}"
+    url = f"ssh://git@git.example.com{port and f':{port}'}/acme/fleet.git"
+    remote = check_address(url, Credentials(known_hosts=known_hosts))
+    public = key.with_suffix(".pub").read_text()
+    for name in ("", "other.example.com"):
+        known_hosts.write_text(f"{name} {public}" if name else "")
+        error = failure("fetching", said, remote)
+        assert type(error) is InvalidInput
+        assert "OVERSPILL_KNOWN_HOSTS" in str(error)
+    known_hosts.write_text(f"{f'[git.example.com]:{port}' if port else 'git.example.com'} {public}")
+    for hashed in (False, True):
+        if hashed:
+            subprocess.run(["ssh-keygen", "-q", "-H", "-f", known_hosts], check=True, capture_output=True)
+            assert "example" not in known_hosts.read_text()
+        error = failure("fetching", said, remote)
+        assert isinstance(error, HostKeyChanged)
+        assert "No ECDSA host key is known" in str(error)
+        assert "by another way than this connection" in str(error)
+
+
 def test_hook_that_gives_no_reason_is_for_the_host_to_explain() -> None:
-    error = rejection("pushing", "[remote rejected] (pre-receive hook declined)", "", SSH)
+    error = rejection("pushing", "[remote rejected] (pre-receive hook declined)", "", SSH, branch="placements")
     assert "the host's log says more" in str(error)
     protected = "remote: GitLab: You are not allowed to push code to protected branches on this project."
-    error = rejection("pushing", "[remote rejected] (pre-receive hook declined)", protected, SSH)
+    error = rejection("pushing", "[remote rejected] (pre-receive hook declined)", protected, SSH, branch="placements")
     assert "allow this login to push" in str(error)
 
 
@@ -198,7 +344,7 @@ def test_what_is_said_is_read_in_linear_time(word: str) -> None:
     """Each takes some milliseconds, and minutes where a pattern goes back over it."""
     said = word * (64 * 1024 // len(word))
     assert len(str(failure("fetching", said, SSH))) < 3000
-    assert len(str(rejection("pushing", "[remote rejected] (x)", f"remote: {said}", SSH))) < 3000
+    assert len(str(rejection("pushing", "[remote rejected] (x)", f"remote: {said}", SSH, branch="placements"))) < 3000
 
 
 def _said_by_ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str) -> OverspillError:
@@ -233,6 +379,8 @@ def test_words_of_a_hook_come_through_git(remote, tmp_path: Path) -> None:
 
 
 def test_refusal_of_a_rate_limit_on_a_push_is_waited_out() -> None:
-    error = rejection("pushing", "[remote rejected] (rate limit)", "remote: too many requests, retry later", SSH)
+    error = rejection(
+        "pushing", "[remote rejected] (rate limit)", "remote: too many requests, retry later", SSH, branch="placements"
+    )
     assert isinstance(error, Transient)
     assert error.pause is not None

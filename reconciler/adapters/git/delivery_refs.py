@@ -63,7 +63,8 @@ class DeliveryRefs:
         stderr = self._remote.redact(done.stderr)
         if not refused:
             raise remote_errors.failure(doing, stderr, self._remote)
-        raise remote_errors.rejection(doing, refused[0].split("\t", 2)[-1], stderr, self._remote)
+        _, refspec, summary = refused[0].split("\t", 2)
+        raise remote_errors.rejection(doing, summary, stderr, self._remote, branch=refspec.partition(":")[2])
 
     def _refs(self, receiver: str) -> tuple[str, ...]:
         """Name the refs of a receiver."""

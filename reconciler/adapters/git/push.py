@@ -75,5 +75,5 @@ def _rejection(branches: RemoteBranches, first: str, done: Output) -> OverspillE
     refspec, summary = next((update for update in refused if update[1] not in _OTHERS_FAULT), refused[0])
     branch = refspec.partition(":")[2]
     return remote_errors.rejection(
-        doing(branches, branch), summary, branches.remote.redact(done.stderr), branches.remote
+        doing(branches, branch), summary, branches.remote.redact(done.stderr), branches.remote, branch=branch
     )

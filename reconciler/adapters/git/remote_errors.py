@@ -13,6 +13,7 @@ from datetime import timedelta
 from enum import Enum
 from urllib.parse import urlsplit
 
+from reconciler.adapters.git.known_hosts import are_keys_known
 from reconciler.adapters.git.remote import Remote
 from reconciler.errors import Conflict, HostKeyChanged, InvalidInput, OverspillError, Transient, one_line
 
@@ -24,7 +25,7 @@ class _Reaction(Enum):
     """What a failure needs."""
 
     PERSON = "a person"
-    TIME = "time: the same call may work later"
+    TIME = "time: the same call may work later, and the remedy is for where it never does"
     QUIET = "time without calls: a rate limit"
     ALARM = "a person, at once: somebody may be between us and the host"
 
@@ -36,7 +37,7 @@ class _Meaning:
     pattern: re.Pattern[str]
     reaction: _Reaction
     remedy: str
-    """Empty for the settings of the login."""
+    """Empty for the settings of the login, or where nothing but time helps."""
 
 
 def _row(reaction: _Reaction, pattern: str, remedy: str) -> _Meaning:
@@ -48,24 +49,40 @@ _FINGERPRINT = (
     "send nothing to this host; ask who runs it, by another way than this connection, whether its key was replaced and"
     " what the fingerprint of the new one is; only where both agree put the key that they publish into known_hosts"
 )
-_PASSING = "nothing: it is tried again"
 _LOGIN_MAY = "give this login access to the repository"
 _MESSAGE = "except this login from the rule, or let it take our messages; OVERSPILL_COMMIT_TRAILERS adds lines to them"
 
+_UNKNOWN_HOST = _row(
+    _Reaction.PERSON,
+    r"host key verification failed|no .{0,20}host key is known for|authenticity of host",
+    "put the host's key, as its owner publishes it, into the file of OVERSPILL_KNOWN_HOSTS; what ssh-keyscan"
+    " prints proves nothing until its fingerprint is compared",
+)
+_OTHER_TYPE = _row(_Reaction.ALARM, _UNKNOWN_HOST.pattern.pattern, _FINGERPRINT)
+"""What ssh says so, and known_hosts has keys of other types for the host: whoever is in between chooses the type."""
 _MEANINGS = (
     # Alarms (openssh sshconnect.c, sshkey.c).
     _row(
         _Reaction.ALARM,
-        r"REMOTE HOST IDENTIFICATION HAS CHANGED|POSSIBLE DNS SPOOFING|REVOKED HOST KEY"
-        r"|host key .{0,200}has changed|host key .{0,200}is marked as revoked|differs from the key for the IP address",
+        r"REMOTE HOST IDENTIFICATION HAS CHANGED|DNS SPOOFING|REVOKED HOST (?:KEY|CERTIFICATE)"
+        r"|host (?:key|certificate) .{0,200}(?:has changed|revoked)|differs from the key for the IP address"
+        r"|public key does not match pinned"
+        r"|key_verify failed|incorrect signature",  # it shows a key that it does not have
         _FINGERPRINT,
     ),
     # Rate limits (docs.github.com rest/using-the-rest-api/rate-limits, docs.gitlab.com security/rate_limits).
     _row(
         _Reaction.QUIET,
-        r"error: 429|rate.?limit|too many requests|abuse detection|retry (?:your request )?(?:again )?later"
+        r"error: 429|rate.?limit|too many (?:requests|(?:concurrent )?connections)|abuse detection"
+        r"|retry (?:your request )?(?:again )?later"
         r"|exceeded .{0,60}limit of .{0,60}requests",
         "nothing: the pauses grow to minutes; a longer OVERSPILL_POLL_INTERVAL asks less often",
+    ),
+    # The start of a connection, in which no key or login of ours has a part yet (openssh kex.c, dispatch.c).
+    _row(
+        _Reaction.TIME,
+        r"(?:banner exchange|ssh_dispatch_run_fatal|kex_exchange_identification|ssh_exchange_identification): ",
+        "see whether a proxy or a balancer answers at that address and port, and not the git host",
     ),
     # Keys and logins of ssh (openssh sshconnect2.c, authfile.c, kex.c, readconf.c).
     _row(
@@ -83,13 +100,15 @@ _MEANINGS = (
     ),
     _row(
         _Reaction.PERSON,
-        r"load key .{0,300}permission denied|identity file .{0,300}not accessible|load key .{0,300}no such file",
+        r"load key .{0,300}permission denied|identity file .{0,300}not accessible|load key .{0,300}no such file"
+        r"|no such identity",
         "let OVERSPILL_SSH_KEY name a file that the user that runs this can read",
     ),
     _row(
         _Reaction.PERSON,
         r"no matching (?:host key type|key exchange method|cipher|mac)|no mutual signature|error in .{0,40}signature"
-        r"|unable to negotiate|agent refused operation|key type .{0,60}not in PubkeyAcceptedAlgorithms",
+        r"|unable to negotiate|agent refused operation|key type .{0,60}not in PubkeyAcceptedAlgorithms"
+        r"|RSA key with SHA-?1",
         "use an ed25519 key, and a host that offers algorithms of today; ~/.ssh/config can allow an older one for it",
     ),
     _row(
@@ -109,14 +128,30 @@ _MEANINGS = (
     ),
     _row(
         _Reaction.PERSON,
-        r"bad configuration option|terminating, \d{1,4} bad configuration|bad owner or permissions on",
+        r"can't open user config file|bad configuration option|terminating, \d{1,4} bad configuration"
+        r"|bad owner or permissions on",
         "mend ~/.ssh/config of the user that runs this",
     ),
     _row(
         _Reaction.PERSON,
-        r"host key verification failed|no .{0,20}host key is known for|authenticity of host",
-        "put the host's key, as its owner publishes it, into the file of OVERSPILL_KNOWN_HOSTS; what ssh-keyscan"
-        " prints proves nothing until its fingerprint is compared",
+        r"certificate invalid: |host certificate",
+        "have the host's ssh certificate renewed for this name by the authority that known_hosts names; where it was"
+        " not due, somebody may be in between",
+    ),
+    _UNKNOWN_HOST,
+    # What a server or a hook says of itself while it has judged nothing.
+    _row(
+        _Reaction.TIME,
+        r"maintenance|read-?only (?:mode|file system)|is currently read-?only|temporar(?:y|ily)|timed out|time-?out"
+        r"|(?:internal|unexpected|server) error|bad gateway"
+        r"|(?:api|backend|database|gateway|server|service) (?:is )?(?:currently )?"
+        r"(?:busy|down|overloaded|unavailable|unreachable)",
+        "",
+    ),
+    _row(
+        _Reaction.TIME,
+        r"unpacker error|unpack failed|unable to create temporary object directory",
+        "have the host's disk looked at, and the owner of the repository's files",
     ),
     # Accounts and organisations (docs.github.com authentication/troubleshooting-ssh, docs.gitlab.com user/ssh).
     _row(
@@ -126,9 +161,14 @@ _MEANINGS = (
     ),
     _row(
         _Reaction.PERSON,
-        r"account (?:is |has been |was )?(?:suspended|blocked|locked|disabled|deactivated)|suspended account"
-        r"|your account has been|pending approval|must accept the terms|two-factor|password (?:has )?expired"
-        r"|deploy key .{0,60}disabled",
+        r"ssh key audit|key .{0,60}unverified",
+        "approve the key of OVERSPILL_SSH_KEY at the host, among the keys of its account or repository",
+    ),
+    _row(
+        _Reaction.PERSON,
+        r"account (?:(?:is|has been|was) )?(?:currently |now )?(?:suspended|blocked|locked|disabled|deactivated)"
+        r"|suspended account|your account has been|pending approval|must accept the terms|two.factor|\b2FA\b"
+        r"|password (?:has )?expired|deploy key .{0,60}disabled|error: 402|payment required",
         "have the account of this login put right at the host, or use another one",
     ),
     _row(
@@ -152,11 +192,6 @@ _MEANINGS = (
         "take the repository out of the archive, or name the one that replaces it",
     ),
     _row(
-        _Reaction.TIME,
-        r"read-?only (?:mode|file system)|maintenance|temporarily unavailable|is currently read-?only",
-        _PASSING,
-    ),
-    _row(
         _Reaction.PERSON,
         r"quota|storage (?:limit|size).{0,60}exceed|exceeded? .{0,60}(?:storage|repository size)|repository size limit"
         r"|account limit",
@@ -165,16 +200,28 @@ _MEANINGS = (
     # A login page in place of the repository (git remote-curl.c, http.c).
     _row(
         _Reaction.PERSON,
-        r"unable to update url base from redirection|not valid: is this a git repository",
+        r"unable to update url base from redirection|not valid: .{0,60}is this a git repository",
         "the host leads to a login page, or the URL is no repository's: renew the token of OVERSPILL_GIT_PASSWORD_FILE"
         " (Azure DevOps answers so when it has expired), and check the URL",
     ),
     _row(
+        _Reaction.TIME,
+        r"bad line length character",  # a page or a greeting where git's protocol begins
+        "see that the login's shell at the host prints nothing, that the URL is the repository's, and that no proxy or"
+        " login page answers in its place",
+    ),
+    _row(
         _Reaction.PERSON,
-        r"error: 30[12378]",
+        r"error: 30[12378]|maximum .{0,10}redirects",
         "name the address that the repository has moved to; a login follows no redirect",
     ),
     # TLS and proxies (curl lib/strerror.c, vtls).
+    _row(
+        _Reaction.PERSON,
+        r"wrong version number"
+        r"|SSL routines:.{0,60}(?:unsupported protocol|alert protocol version|no protocols available)",
+        "check the port of the URL and the proxy: what answers there speaks no TLS, or none of today",
+    ),
     _row(
         _Reaction.PERSON,
         r"certificate|SSL(?: certificate)? problem|unable to get local issuer|no alternative certificate subject"
@@ -192,7 +239,7 @@ _MEANINGS = (
     _row(
         _Reaction.PERSON,
         r"authentication failed|could not read (?:username|password)|invalid username|error: 401"
-        r"|HTTP Basic: Access denied"
+        r"|HTTP Basic: Access denied|must use a personal access token"
         r"|(?:token|credential)s? .{0,40}(?:expired|revoked|invalid)|invalid credentials|password authentication"
         r".{0,40}removed|support for password authentication",
         "",
@@ -209,11 +256,16 @@ _MEANINGS = (
         "add the public key of OVERSPILL_SSH_KEY to the host, as a deploy key with write access or to an account that"
         " may see the repository",
     ),
-    _row(_Reaction.PERSON, r"error: 403|access denied|permission .{0,200}denied|not allowed to push", _LOGIN_MAY),
     _row(
         _Reaction.PERSON,
-        r"URL rejected|bad/illegal format|port number was not|not appear to be a git repository|repository .*not found"
-        r"|error: 404|error: 410|project you were looking for"
+        r"error: 403|access (?:was |is )?denied|permission .{0,200}denied|not (?:allowed|authori[sz]ed|permitted) to "
+        r"|(?:not|n't) have .{0,40}(?:access|permission)|access .{0,60}not granted",
+        _LOGIN_MAY,
+    ),
+    _row(
+        _Reaction.PERSON,
+        r"URL rejected|format or missing URL|port number was not|not appear to be a git repository"
+        r"|repository .*not found|error: 404|error: 410|project you were looking for"
         r"|does not exist or you do not have permission|TF401019|could not be found",
         "check the repository's URL, and that this login may see it",
     ),
@@ -225,7 +277,8 @@ _MEANINGS = (
     _row(_Reaction.PERSON, r"dubious ownership", "let the repository's directory belong to the user that runs this"),
     _row(
         _Reaction.PERSON,
-        r"transport '.{0,100}' not allowed|unable to find remote helper|remote helper .{0,60}aborted",
+        r"transport '.{0,100}' not allowed|unsupported protocol|protocol .{0,20}not supported"
+        r"|unable to find remote helper|remote helper .{0,60}aborted",
         "use https, ssh or file",
     ),
     _row(
@@ -233,10 +286,26 @@ _MEANINGS = (
         r"does not support .{0,40}--?atomic",
         "set spec.branchPerCluster: false in the Fleet, or move to a host that takes all branches of a push or none",
     ),
+    # Whatever else a server calls wrong about a request, but for what passes by itself.
+    _row(
+        _Reaction.PERSON,
+        r"error: 4(?!08|09|21|23|25|29)\d\d",
+        "check the repository's URL, the login, and the proxy in between",
+    ),
 )
 """Failures of any command."""
 
 _RULES = (
+    _row(
+        _Reaction.PERSON,
+        r"create or update workflow|\bworkflows? (?:scope|permission)",
+        "let this login write workflows, or keep .github/workflows out of what is placed",
+    ),
+    _row(
+        _Reaction.PERSON,
+        r"file ?names? .{0,200}(?:prohibited|not allowed|pattern)|prohibited by the pattern|file path.{0,60}restrict",
+        "let the host's rule of file names take the files of the output branch, or rename the file in its template",
+    ),
     _row(
         _Reaction.PERSON,
         r"must be signed|unsigned|verified signature|signed (?:commit|off)|signature .{0,40}(?:required|missing)"
@@ -252,7 +321,7 @@ _RULES = (
     _row(
         _Reaction.PERSON,
         r"(?:committer|author)('s)?.{0,60}(?:e-?mail|address|not a|pattern|verified|unknown|not .{0,20}member)"
-        r"|e-?mail .{0,60}(?:pattern|not verified|not match)|invalid (?:committer|author)|GH007",
+        r"|e-?mail .{0,60}(?:pattern|not verified|not match)|invalid (?:committer|author)|e-?mail privacy|GH007",
         "set OVERSPILL_COMMITTER_NAME and OVERSPILL_COMMITTER_EMAIL to those of the account of this login",
     ),
     _row(
@@ -264,10 +333,15 @@ _RULES = (
     ),
     _row(
         _Reaction.PERSON,
-        r"GH001|file size limit|larger than|exceeds? .{0,60}(?:size|limit)|too large",
+        r"GH001|file size limit|(?:larger|greater) than|exceeds? .{0,60}(?:size|limit)|too large",
         "make the template smaller, or raise the host's limit of file sizes",
     ),
     _row(_Reaction.PERSON, r"\bLFS\b|locked by", "unlock the files of the output branch, and let it be free of LFS"),
+    _row(
+        _Reaction.PERSON,
+        r"(?:through|use) a pull request|required status check|review.{0,20} required|requires? .{0,20}review",
+        "except this login from the rule that asks for pull requests, reviews or checks on the output branch",
+    ),
     _row(
         _Reaction.PERSON,
         r"branch name|branch .{0,60}(?:pattern|naming)",
@@ -302,14 +376,16 @@ def failure(doing: str, stderr: str, remote: Remote) -> OverspillError:
             f"{doing}: the directory is no git repository (only `overspill check` reads plain directories; other"
             f" commands read what is committed, try: {begin})"
         )
-    meaning = _meaning(said, _MEANINGS, remote)
+    meaning = _meaning(_words(said, remote), _MEANINGS)
     if meaning is None:
         return Transient(f"{doing}: {reason(said)}")
-    return _error(doing, meaning, said, remote)
+    if meaning is _UNKNOWN_HOST and are_keys_known(remote):
+        meaning = _OTHER_TYPE
+    return _error(doing, meaning, _lines(said), remote)
 
 
-def rejection(doing: str, summary: str, stderr: str, remote: Remote) -> OverspillError:
-    """Return the error of a rejected ref, from its summary of `git push --porcelain`.
+def rejection(doing: str, summary: str, stderr: str, remote: Remote, *, branch: str) -> OverspillError:
+    """Return the error of a rejected branch or other ref, from its summary of `git push --porcelain`.
 
     The summaries of a concurrent push are those of git, GitHub, GitLab and Gitea
     (docs/background/upstream/git.md, "Rejected pushes"). receive.denyNonFastForwards answers non-fast-forward as well.
@@ -330,16 +406,16 @@ def rejection(doing: str, summary: str, stderr: str, remote: Remote) -> Overspil
         )
     if _MOVED.search(summary):
         return Conflict(f"{doing}: {_shorten([summary, *remarks], '')}")
-    meaning = _meaning("\n".join(remarks), _RULES, remote)
-    meaning = meaning or _meaning("\n".join((summary, *remarks)), _MEANINGS, remote)
+    words = _words("\n".join((summary, *remarks)), remote, branch)
+    meaning = _meaning(words, _RULES) or _meaning(words, _MEANINGS)
     if meaning is not None and meaning.remedy != _LOGIN_MAY:
-        return _error(doing, meaning, "\n".join((summary, *remarks)), remote)
+        return _error(doing, meaning, [summary, *remarks], remote)
     shown = _shorten([summary, *remarks], "")
-    if _MAY_NOT.search(text):
+    if _MAY_NOT.search(words):
         return InvalidInput(
             f"{doing}: {shown} (try: allow this login to push to the branch; its commits are never forced)"
         )
-    if _DECLINED.search(text):
+    if _DECLINED.search(words):
         return InvalidInput(
             f"{doing}: {shown} (try: see which rule or hook of the host declines it; the host's log says more)"
         )
@@ -351,18 +427,28 @@ def reason(stderr: str) -> str:
     return _shorten(_lines(stderr[-_MOST:]), "") or "git said nothing"
 
 
-def _meaning(said: str, table: tuple[_Meaning, ...], remote: Remote) -> _Meaning | None:
-    """Find the row of what was said; a repository may be called ``quota`` or ``maintenance``."""
-    path = (urlsplit(remote.url).path if "://" in remote.url else remote.url.rpartition(":")[2]).strip("/")
-    names = "|".join(map(re.escape, {path, path.removesuffix(".git")} - {""})) or "(?!)"
-    words = re.sub(rf"(?<![\w/-])/?(?:{names})(?![\w-])", "", _ADDRESS.sub("", _cut(said)))
+def _meaning(words: str, table: tuple[_Meaning, ...]) -> _Meaning | None:
+    """Find the row of what was said."""
     return next((meaning for meaning in table if meaning.pattern.search(words)), None)
 
 
-def _error(doing: str, meaning: _Meaning, said: str, remote: Remote) -> OverspillError:
-    """Write the error of a known failure."""
-    match = meaning.pattern.search(said)
-    shown = _shorten(_lines(said), match[0] if match else "")
+def _words(said: str, remote: Remote, branch: str = "") -> str:
+    """Return what was said without names, any of which may be ``quota``, ``maintenance`` or ``signing``."""
+    if "://" in remote.url:
+        parts = urlsplit(remote.url)
+        host, path = parts.hostname or "", parts.path.strip("/")
+    else:
+        address, _, path = remote.url.rpartition(":")
+        host, path = address.rpartition("@")[2], path.strip("/")
+    ours = {host, path, path.removesuffix(".git"), branch, branch.removeprefix("refs/heads/")}
+    names = "|".join(map(re.escape, sorted(ours - _IN_MESSAGES - {""}, key=len, reverse=True))) or "(?!)"
+    return re.sub(rf"(?<![\w/-])/?(?:{names})(?![\w-])", "", _NAME.sub("", _cut(said)), flags=re.IGNORECASE)
+
+
+def _error(doing: str, meaning: _Meaning, lines: list[str], remote: Remote) -> OverspillError:
+    """Write the error of a known failure, with the lines that were said of it."""
+    match = meaning.pattern.search("\n".join(lines))
+    shown = _shorten(lines, match[0] if match else "")
     login = not meaning.remedy or meaning.remedy == _LOGIN_MAY or "OVERSPILL_SSH_KEY to the host" in meaning.remedy
     remedy = (
         remote.credentials.remedy if not meaning.remedy or (login and remote.credentials.withheld) else meaning.remedy
@@ -370,7 +456,7 @@ def _error(doing: str, meaning: _Meaning, said: str, remote: Remote) -> Overspil
     if meaning.reaction is _Reaction.QUIET:
         return Transient(f"{doing}: {shown} (a rate limit; try {remedy})", pause=RATE_LIMIT_PAUSE)
     if meaning.reaction is _Reaction.TIME:
-        return Transient(f"{doing}: {shown}")
+        return Transient(f"{doing}: {shown}{f' (if it stays: {meaning.remedy})' if meaning.remedy else ''}")
     if meaning.reaction is _Reaction.ALARM:
         return HostKeyChanged(
             f"{doing}: ALARM: the host shows another key than the one that is known, so that somebody may be in"
@@ -379,7 +465,20 @@ def _error(doing: str, meaning: _Meaning, said: str, remote: Remote) -> Overspil
     return InvalidInput(f"{doing}: {shown} (try: {remedy})")
 
 
-_ADDRESS = re.compile(r"[a-z][a-z+]{0,9}://[^\s'\"]{1,2000}")
+_NAME = re.compile(
+    r"\b[a-z][a-z+]{0,9}://[^\s'\"]{1,2000}"  # addresses
+    r"|(?<![\w/])[~.]{0,2}/[^\s'\":,;]{1,2000}"  # files
+    r"|\b[\w.-]{1,255}(?:/[\w.-]{1,255}){1,30}"  # refs, repositories and files
+    r"|[\w.+-]{1,64}@[\w.-]{1,253}"  # people, at hosts
+    r"|\b[a-z0-9][a-z0-9-]{0,62}(?:\.[a-z0-9][a-z0-9-]{0,62}){1,20}\b"  # hosts and files
+    r"|(?<=host: )\S{1,253}|(?<=hostname )\S{1,253}|(?<=proxy: )\S{1,253}|(?<=denied to )(?!deploy)\S{1,253}"
+    r"|(?<!\S)\S{1,253}(?= port \d)"
+    r"|(?<=['\"`])[^\s'\"`]{1,200}(?=['\"`])"
+)
+"""Names in messages of ssh, git and hosts: sentences have no full stop before a small letter, and quote one word where
+it is a name."""
+_IN_MESSAGES = frozenset({"git", "ssh", "host", "key", "branch", "repository"})
+"""Words of the messages themselves, none of which means anything alone."""
 _MOST = 64 << 10
 """Characters at the end of what was said that are looked at."""
 _SHOWN = 1200
@@ -387,15 +486,16 @@ _SHOWN = 1200
 _LINE = 300
 _LONGEST_LINE = 1000
 _NOISE = re.compile(
-    r"(?:remote: )?\s*(?:(?:Enumerating|Counting|Compressing|Resolving|Receiving|Writing|Unpacking|Filtering|Updating)"
-    r" .{0,100}|Total \d.{0,100}|Delta compression .{0,100}|hint: .*|[@=*#-]{3,}"
+    r"hint: .*|(?:remote: )?\s*"
+    r"(?:(?:Enumerating|Counting|Compressing|Resolving|Receiving|Writing|Unpacking|Filtering|Updating)"
+    r" .{0,100}|Total \d.{0,100}|Delta compression .{0,100}|[@=*#-]{3,}"
     r"|From \S+|To \S+|Everything up-to-date|POST git-.{0,80}|Warning: Permanently added .*"
     r"|Please make sure you have the correct access rights|and the repository exists\."
     r"|error: failed to push some refs .*"
     r"|Add correct host key in .*|remove with:|ssh-keygen -f .{0,300} -R .*|\S{1,100} -> \S{1,100}"
     r"|[!*+=-] .{0,200} -> .*)?"
 )
-"""Progress, advice that does not fit here, and what the summary of a push says by itself."""
+"""Progress, git's own advice, which does not fit here, and what the summary of a push says by itself."""
 
 
 def _cut(said: str) -> str:
