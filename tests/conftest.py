@@ -9,13 +9,16 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from reconciler.adapters.git import GitRepository
 from tests.builders.certificates import write_pair
 from tests.builders.remote import Remote
+
+if TYPE_CHECKING:
+    from reconciler.adapters.git import GitRepository
 
 # How long an example takes says how busy the machine is; speed is measured in tests/bench. Each property gets few new
 # examples in each run of all tests, and many in `make properties`.
@@ -125,5 +128,8 @@ def remote(tmp_path: Path) -> Remote:
 @pytest.fixture
 def repository(remote: Remote, tmp_path: Path) -> Iterator[GitRepository]:
     """Open our adapter on that remote, with nothing fetched yet."""
+    # Imported here: the process that hands out tests reads this module, and needs nothing of the package.
+    from reconciler.adapters.git import GitRepository  # noqa: PLC0415 - as said
+
     with GitRepository(remote.url, cache=tmp_path / "cache") as opened:
         yield opened
