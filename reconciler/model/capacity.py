@@ -356,8 +356,8 @@ class ClusterObservation:
     """Objects that templates are made from; the same value while nothing in them changes."""
     others: tuple[WorkloadRef, ...] = ()
     """Objects in the namespaces of followed workloads that were not found."""
-    unplaced: frozenset[WorkloadRef] = frozenset()
-    """Workloads in the cluster that no placement has made, as far as they are known."""
+    unplaced: tuple[WorkloadRef, ...] = ()
+    """Workloads in the cluster that no placement has made, as far as they are known, sorted."""
     bound: Mapping[PlacementName, int] = field(default_factory=dict)
     """Pods with a node."""
     ready: Mapping[PlacementName, int] = field(default_factory=dict)

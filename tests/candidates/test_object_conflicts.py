@@ -173,7 +173,7 @@ def test_request_stays_away_from_a_primary_where_another_workspace_has_its_objec
 def runs(cluster_name: str, kind: str = "Deployment", name: str = "vllm") -> ClusterObservation:
     """Observe a cluster with room, which runs a workload that no placement has made."""
     ref = WorkloadRef(namespace="demo", name=name, kind=kind)
-    return replace(free(cluster_name, 8), unplaced=frozenset({ref}))
+    return replace(free(cluster_name, 8), unplaced=(ref,))
 
 
 @pytest.mark.parametrize(

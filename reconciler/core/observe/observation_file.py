@@ -8,6 +8,7 @@ from dataclasses import replace
 from pydantic import ValidationError
 
 from reconciler.core.observe.kubernetes.live_objects import by_name, observed_object
+from reconciler.core.observe.kubernetes.unplaced_workloads import sorted_refs
 from reconciler.core.pods.pod_affinity import pod_identities, pod_rules
 from reconciler.core.schema import yaml
 from reconciler.core.schema.errors import validation_findings
@@ -99,7 +100,7 @@ def _observation(value: Json) -> tuple[ClusterObservation | None, tuple[Finding,
         closed=tuple(_closed_nodes(file)),
         workloads=tuple(_workload(workload) for workload in file.workloads),
         objects=by_name(map(_object, file.objects)),
-        unplaced=frozenset(_ref(workload) for workload in file.workloads if workload.placement is None),
+        unplaced=sorted_refs(_ref(workload) for workload in file.workloads if workload.placement is None),
         bound={PlacementName(placed.name): placed.bound for placed in file.placements},
         ready={PlacementName(placed.name): placed.ready for placed in file.placements if placed.ready is not None},
         pending_pods={PlacementName(placed.name): pods for placed in file.placements if (pods := _homeless(placed))},

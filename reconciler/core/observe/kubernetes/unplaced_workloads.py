@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
+from operator import attrgetter
 
 from reconciler.core.observe.kubernetes.pods import PodRecord
 from reconciler.core.observe.kubernetes.resources import Owner
@@ -23,7 +24,7 @@ class UnplacedWorkloads:
 
     def __init__(self, watched: AbstractSet[WorkloadRef]) -> None:
         self._pods = Counter[WorkloadRef]()
-        self._refs: frozenset[WorkloadRef] | None = None
+        self._refs: tuple[WorkloadRef, ...] | None = None
         self.watch(watched, ())
 
     def watch(self, watched: AbstractSet[WorkloadRef], pods: Iterable[PodRecord]) -> None:
@@ -47,11 +48,16 @@ class UnplacedWorkloads:
                     self._refs = None
 
     @property
-    def refs(self) -> frozenset[WorkloadRef]:
-        """The workloads with pods of their own; the same value while they stay the same."""
+    def refs(self) -> tuple[WorkloadRef, ...]:
+        """The workloads with pods of their own, sorted; the same value while they stay the same."""
         if self._refs is None:
-            self._refs = frozenset(ref for ref, pods in self._pods.items() if pods > 0)
+            self._refs = sorted_refs(ref for ref, pods in self._pods.items() if pods > 0)
         return self._refs
+
+
+def sorted_refs(refs: Iterable[WorkloadRef]) -> tuple[WorkloadRef, ...]:
+    """Sort references to workloads, each once."""
+    return tuple(sorted(set(refs), key=attrgetter("namespace", "name", "kind", "group")))
 
 
 def _root(owner: Owner) -> Owner:
