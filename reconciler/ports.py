@@ -198,6 +198,10 @@ class Repository(Protocol):
         """
         ...
 
+    def refuse_unsigned(self) -> None:
+        """Raise InvalidInput where commits are to be signed and their key cannot be read."""
+        ...
+
     def begin_push(
         self, new: CommitId, *, old: CommitId | None, branches: Sequence[Advance] = ()
     ) -> Callable[[], None]:
@@ -381,7 +385,14 @@ class RunningDaemon(Protocol):
 
 
 class PushRehearsal(Protocol):
-    """The remote of the fleet repository, as far as a push can be tried without moving anything."""
+    """The fleet repository, as far as a signature and a push can be tried without moving anything."""
+
+    def rehearse_signature(self) -> None:
+        """Sign nothing in particular, where commits are signed.
+
+        Raises InvalidInput where the key cannot sign, and Transient where the disk takes no files of a moment.
+        """
+        ...
 
     def rehearse_push(self) -> None:
         """Push to the output branch as a dry run.

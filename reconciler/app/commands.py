@@ -12,7 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reconciler.adapters import logs
 from reconciler.adapters.clock import SystemClock
 from reconciler.adapters.git import GitRepository
 from reconciler.adapters.helm.chart_queue import patient
@@ -43,7 +42,6 @@ from reconciler.model.kubernetes.workload_kind import WorkloadKind
 from reconciler.model.policy import Connection, Desired
 from reconciler.ports import ClusterView, EventSink, Repository
 from reconciler.settings import Settings
-from reconciler.text.redaction import without_query
 from reconciler.text.targets import TextTarget, escape
 
 if TYPE_CHECKING:
@@ -197,7 +195,8 @@ def inspected(
 
         memory = make_memory(repository)
         around = Surroundings(
-            url=logs.redact(without_query(settings.repo)),
+            url=settings.repo,
+            signs=settings.signing_key is not None,
             rehearsal=repository,
             host=GitHost(
                 settings.repo,

@@ -58,7 +58,9 @@ class Surroundings:
     """What is looked at beside the branches of the repository."""
 
     url: str
-    """The address of the repository, for people."""
+    """The address of the repository, with whatever login it was given."""
+    signs: bool
+    """Whether commits are signed."""
     rehearsal: PushRehearsal
     host: BranchRuleSource
     servers: ApiServers
@@ -141,27 +143,42 @@ def _git(world: World, memory: Memory, around: Surroundings) -> tuple[list[Check
             absent = error
         return [git.source_result(world.source_branch, None, absent)], None
     results = [git.source_result(world.source_branch, tips.source, None), git.files_result(desired)]
-    unset = git.repo_url_result(desired)
+    unset = git.repo_url_result(desired, around.url)
     results += [unset] if unset is not None else []
     results += git.partition_results(desired)
     results += git.template_source_results(desired)
     try:
-        others = () if tips.output else world.repository.branch_names()
-        results.append(git.output_result(world.output_branch, tips.output, others))
+        results += _output(world, tips)
     except OverspillError as error:
         results.append(git.unreadable(around.url, error))
-    refusal: OverspillError | None = None
-    try:
-        around.rehearsal.rehearse_push()
-    except OverspillError as error:
-        refusal = error
+    if around.signs:
+        results.append(git.signing_result(_refusal(around.rehearsal.rehearse_signature)))
     rules = rules_result(world.output_branch, around.host.rules(world.output_branch.removeprefix("refs/heads/")))
-    results.append(git.push_result(world.output_branch, around.url, refusal, rules_shown=rules is not None))
+    if not tips.losses:  # after which nothing is pushed, whatever the login may do
+        refusal = _refusal(around.rehearsal.rehearse_push)
+        results.append(git.push_result(world.output_branch, around.url, refusal, rules_shown=rules is not None))
     results += [rules] if rules is not None else []
     policies = approving_policies(desired)
     if policies:
         results.append(proposal_result(policies, around.host.project, around.host.proposal_rights()))
     return results, (desired, tips)
+
+
+def _output(world: World, tips: Tips) -> Iterator[CheckResult]:
+    """Look at the output branch and at those of clusters; a lost branch is not what the mirror knows of it."""
+    if all(loss.branch != world.output_branch.removeprefix("refs/heads/") for loss in tips.losses):
+        others = () if tips.output else world.repository.branch_names()
+        yield git.output_result(world.output_branch, tips.output, others)
+    yield from map(git.loss_result, tips.losses)
+
+
+def _refusal(rehearse: Callable[[], None]) -> OverspillError | None:
+    """Rehearse, and return why that is refused, if it is."""
+    try:
+        rehearse()
+    except OverspillError as error:
+        return error
+    return None
 
 
 def _servers(

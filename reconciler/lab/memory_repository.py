@@ -259,6 +259,9 @@ class MemoryRepository:
                 advances.append(Advance(cluster=projection.cluster, old=old, new=parent))
         return advances
 
+    def refuse_unsigned(self) -> None:
+        """Do nothing: commits of a lab have no signatures."""
+
     def begin_push(
         self, new: CommitId, *, old: CommitId | None, branches: Sequence[Advance] = ()
     ) -> Callable[[], None]:

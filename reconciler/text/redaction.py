@@ -170,6 +170,19 @@ def without_query(url: str) -> str:
     return f"{address}?{REDACTED}" if query and "://" in address else url
 
 
+def without_secrets(url: str) -> str:
+    """Return the address of a repository for a command line: without the login of a URL, but with the user of ssh."""
+    address = url.partition("?")[0]
+    if "://" not in address:
+        return redacted(address)
+    scheme, _, rest = address.partition("://")
+    authority, slash, path = rest.partition("/")
+    login, _, host = authority.rpartition("@")
+    bare = redacted(f"{scheme}://{host}{slash}{path}")
+    user = login.partition(":")[0] if scheme.endswith("ssh") else ""
+    return bare.replace("://", f"://{user}@", 1) if user and not credential(user) else bare
+
+
 def _without_login(login: re.Match[str]) -> str:
     return login[0] if _REFERRED_LOGIN.fullmatch(login[0]) else f"{REDACTED}@"
 

@@ -344,10 +344,12 @@ def test_fleet_without_an_address_for_engines_is_told_where_they_need_it(
     fleet.commit(
         "main", {"fleet.yaml": FILES["fleet.yaml"].replace('repoURL: "https://git.example.com/ml/fleet.git", ', "")}
     )
+    spec = f'spec: {{repoURL: "{fleet.url}"}}'
+    document = f"{{apiVersion: overspill.dev/v1alpha1, kind: Fleet, metadata: {{name: fleet}}, {spec}}}"
     unset = (
         "git", "missing",
         "spec.repoURL: not set, so Argo CD and Flux cannot be told where to fetch the output branch",
-        "set spec.repoURL of fleet.yaml; then `overspill bootstrap`",
+        f"set it in the Fleet, or commit one: {document}; then `overspill bootstrap`",
     )  # fmt: skip # a row as it is printed
     assert others(results(overspill)) == [unset]
     overspill.env["OVERSPILL_KUBECONFIG"] = ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -143,6 +144,23 @@ def test_readers_show_beside_a_daemon_what_they_show_alone(
     for name in ("status", "history", "placements list", "inventory"):
         assert placed[0] in beside[name][1], beside[name]
     assert "Place " not in beside["plan"][1]
+
+
+@LOSSES
+@pytest.mark.exhaustive(one_in=4)
+def test_doctor_misses_a_lost_branch_and_names_the_way_out(
+    overspill: Terminal, fleet: Remote, placed: list[str], lose: Lose
+) -> None:
+    known = fleet.tip("placements")
+    lose(fleet)
+    done = overspill("doctor", "-o", "json")
+    assert done.exit_code == 1, done.output
+    rows = {row["subject"]: row for group in json.loads(done.stdout) for row in group["results"]}
+    row = rows["branch placements"]
+    assert (row["readiness"], row["remedy"]) == ("missing", "overspill restore --dry-run")
+    assert str(known)[:12] in row["seen"]
+    assert STOPPED in row["seen"]
+    assert not [subject for subject in rows if subject.startswith(("output branch", "push to"))]
 
 
 def test_commands_say_that_the_branch_of_a_cluster_is_lost(

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from reconciler.core.fleet.read_file import parse_file
 from reconciler.core.safety.credentials import check_document
 from reconciler.text.findings import dotted
+from reconciler.text.redaction import without_secrets
 from tests.builders.fleet_files import FLEET, TEMPLATE, errors, load
 from tests.safety.test_rules import HUGGING_FACE
 
@@ -75,3 +76,26 @@ def test_a_token_at_any_place_of_any_file_is_found(place: tuple[object, tuple[st
     owner[way[-1]] = around.format(HUGGING_FACE)
     problems = parse_file(json.dumps(made).encode()).problems
     assert any("this looks like a Hugging Face token" in problem.message for problem in problems)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("ssh://git@127.0.0.1:18122/fleet.git", "ssh://git@127.0.0.1:18122/fleet.git"),
+        ("git+ssh://deploy@git.example.com/fleet.git", "git+ssh://deploy@git.example.com/fleet.git"),
+        ("ssh://git:s3cret-w0rd@git.example.com/fleet.git", "ssh://git@git.example.com/fleet.git"),
+        (f"ssh://ghp_{'a1B2' * 9}@git.example.com/fleet.git", "ssh://git.example.com/fleet.git"),
+        ("https://bot:s3cret-w0rd@git.example.com/fleet.git", "https://git.example.com/fleet.git"),
+        ("https://s3cret-w0rd@git.example.com/fleet.git", "https://git.example.com/fleet.git"),
+        ("https://git.example.com/fleet.git?token=abc", "https://git.example.com/fleet.git"),
+        ("https://git.example.com/~ann@home/fleet.git", "https://git.example.com/~ann@home/fleet.git"),
+        ("git@git.example.com:acme/fleet.git", "git@git.example.com:acme/fleet.git"),
+        ("/srv/git/fleet.git", "/srv/git/fleet.git"),
+    ],
+)
+def test_address_on_a_command_line_has_no_secret_and_can_be_pasted(url: str, shown: str) -> None:
+    assert without_secrets(url) == shown
+
+
+def test_password_with_a_slash_is_on_no_command_line() -> None:
+    assert "w0rd" not in without_secrets("https://bot:s3cret/w0rd@git.example.com/fleet.git")

@@ -392,6 +392,11 @@ class GitRepository:
             advances.append(Advance(cluster=projection.cluster, old=old, new=new))
         return advances
 
+    def refuse_unsigned(self) -> None:
+        """Raise InvalidInput where commits are to be signed and their key cannot be read."""
+        if self._signing is not None:
+            self._signing.format()
+
     def begin_push(
         self, new: CommitId, *, old: CommitId | None, branches: Sequence[Advance] = ()
     ) -> Callable[[], None]:
@@ -481,11 +486,18 @@ class GitRepository:
         """Take a commit for one that the output branch has had; the next fetch judges the branch by it."""
         self._branches.known.report(KnownTip(commit=checked_id(commit), reported_by=reported_by))
 
+    def rehearse_signature(self) -> None:
+        """Sign nothing in particular; see `ports.PushRehearsal`."""
+        if self._signing is not None:
+            with open_signer(self._signing) as signer:
+                signer.sign(b"")
+
     def rehearse_push(self) -> None:
         """Try to push as a dry run: the tip of the output branch, or that of the source branch before it begins.
 
-        A key that cannot sign is refused as well.
+        Raises LostBranch while a branch of ours is lost.
         """
+        self._refuse_lost()
         tips = self.tips()
         commit = tips.output or tips.source
         if commit is None:
@@ -493,9 +505,6 @@ class GitRepository:
                 f"{doing(self._branches, self._branches.output)}: there is no commit to try it with"
                 " (try: push the source branch first)"
             )
-        if self._signing is not None:
-            with open_signer(self._signing) as signer:
-                signer.sign(b"")
         push.rehearse(self._branches, commit)
 
     def maintain(self) -> None:

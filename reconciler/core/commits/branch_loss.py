@@ -62,6 +62,11 @@ def _ways_out(loss: BranchLoss) -> str:
     )
 
 
+def preview_command(loss: BranchLoss) -> str:
+    """Return the command that shows what a restore would do, and does nothing."""
+    return f"overspill restore{f' --commit {loss.known}' if loss.reported_by else ''} --dry-run"
+
+
 def restore_message(loss: BranchLoss) -> str:
     """Write the message of the commit that puts back what a branch had, beside the commits that it has now."""
     return _message(

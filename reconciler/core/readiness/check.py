@@ -33,7 +33,7 @@ class CheckResult:
     seen: str
     """What was seen of it, or why nothing was."""
     remedy: str = ""
-    """The command that mends it, or that shows more; empty where all is well."""
+    """The command that mends it, or that shows more; empty where all is well, and where `seen` names all ways out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
+from reconciler.core.commits.branch_loss import NOTHING_WRITTEN, describe_loss, preview_command
 from reconciler.core.engines import ENGINES
 from reconciler.core.readiness.check import CheckResult, missing, ok, unknown
-from reconciler.errors import InvalidInput, OverspillError, Severity
+from reconciler.errors import HostKeyChanged, InvalidInput, OverspillError, Severity
+from reconciler.model.branch_loss import BranchLoss
 from reconciler.model.ids import CommitId
 from reconciler.model.policy import Desired
-from reconciler.text.redaction import redacted
+from reconciler.text.redaction import redacted, without_secrets
 from reconciler.text.wording import count, join_names
 
 _FROM = "spec.from"
@@ -21,7 +24,7 @@ _SHORT = 12
 
 def unreadable(url: str, error: OverspillError) -> CheckResult:
     """Report a repository that cannot be fetched."""
-    return missing("repository", str(error), shlex.join(["git", "ls-remote", redacted(url)]))
+    return missing("repository", str(error), _retry(error, "git", "ls-remote", without_secrets(url)))
 
 
 def source_result(branch: str, tip: CommitId | None, error: OverspillError | None) -> CheckResult:
@@ -50,7 +53,7 @@ def files_result(desired: Desired) -> CheckResult:
     return ok("files", f"without errors: {parts[0]}, {parts[1]}, {parts[2]} that may burst{more}")
 
 
-def repo_url_result(desired: Desired) -> CheckResult | None:
+def repo_url_result(desired: Desired, url: str) -> CheckResult | None:
     """Report a Fleet that does not say where engines fetch from; None where it does, or no engine needs it."""
     if desired.fleet.repo_url:
         return None
@@ -60,7 +63,9 @@ def repo_url_result(desired: Desired) -> CheckResult | None:
     if not engines:
         return None
     seen = f"not set, so {join_names(engines)} cannot be told where to fetch the output branch"
-    return missing("spec.repoURL", seen, "set spec.repoURL of fleet.yaml; then `overspill bootstrap`")
+    spec = f"spec: {{repoURL: {json.dumps(without_secrets(url))}}}"
+    document = f"{{apiVersion: overspill.dev/v1alpha1, kind: Fleet, metadata: {{name: fleet}}, {spec}}}"
+    return missing("spec.repoURL", seen, f"set it in the Fleet, or commit one: {document}; then `overspill bootstrap`")
 
 
 def partition_results(desired: Desired) -> Iterator[CheckResult]:
@@ -99,12 +104,30 @@ def output_result(branch: str, tip: CommitId | None, others: Collection[str]) ->
     return ok(subject, "not there yet: the first pass begins it")
 
 
+def loss_result(loss: BranchLoss) -> CheckResult:
+    """Report a branch of ours that lacks what it is known to have had."""
+    return missing(f"branch {loss.branch}", f"{describe_loss(loss)}; {NOTHING_WRITTEN}", preview_command(loss))
+
+
+def signing_result(refusal: OverspillError | None) -> CheckResult:
+    """Report a rehearsal of a signature."""
+    subject = "signing key"
+    if refusal is None:
+        return ok(subject, "signs")
+    return missing(subject, str(refusal), "")
+
+
 def push_result(branch: str, url: str, refusal: OverspillError | None, *, rules_shown: bool) -> CheckResult:
     """Report a rehearsal of a push, which moves nothing; `rules_shown` tells that the host's rules are a line too."""
     subject = f"push to {branch}"
     if refusal is None:
         hidden = "; rules of the host for a branch show at a real push alone"
         return ok(subject, f"a dry run is taken{'' if rules_shown else hidden}")
-    again = shlex.join(["git", "push", "--dry-run", redacted(url), f"HEAD:refs/heads/{branch}"])
+    words = ("git", "push", "--dry-run", without_secrets(url), f"HEAD:refs/heads/{branch}")
     report = missing if isinstance(refusal, InvalidInput) else unknown
-    return report(subject, str(refusal), again)
+    return report(subject, str(refusal), _retry(refusal, *words))
+
+
+def _retry(error: OverspillError, *words: str) -> str:
+    """Write the command line that shows a failure of git again; none where nothing may be sent to the host."""
+    return "" if isinstance(error, HostKeyChanged) else shlex.join(words)
