@@ -187,12 +187,13 @@ def publish(
     """Begin to push the new commits on top of the output tip; all become visible together.
 
     Branches of clusters, if the fleet has them, go with the same push, which repairs them even without new commits.
-    Raises Conflict when the tip, or a branch of a cluster, is known to have moved, and LostBranch while the remote
-    lacks what is known.
+    Raises Conflict when the tip, or a branch of a cluster, is known to have moved. Even with nothing to push, raises
+    LostBranch while the remote lacks what is known, and InvalidInput where commits could not be signed.
     """
     ids = tuple(written)
     tip = ids[-1] if ids else tips.output
     _refuse_lost(repository, inputs)
+    repository.refuse_unsigned()
     if tip is None:
         return Publication()
     advances = tuple(_project(repository, inputs, tips, written, author))

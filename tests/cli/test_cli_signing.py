@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
 
@@ -52,7 +53,43 @@ def test_key_that_cannot_sign_pushes_nothing_and_is_told(overspill: Terminal, fl
     assert result.exit_code == 1
     assert "it is a public key" in " ".join(result.stderr.split())
     assert "placements" not in fleet.git("branch", "--list")
-    assert "it is a public key" in " ".join(overspill("doctor").stdout.split())
+
+
+@pytest.mark.parametrize("command", ["once", "sweep"])
+def test_key_that_is_not_there_is_told_with_nothing_to_commit(
+    overspill: Terminal, fleet: Remote, see: See, key: Path, command: str
+) -> None:
+    see()
+    overspill.done("once")
+    see(missing=0)
+    overspill.done("once")
+    before = fleet.tip("placements")
+    overspill.env["OVERSPILL_SIGNING_KEY_FILE"] = str(key.with_name("absent"))
+    result = overspill(command)
+    assert fleet.tip("placements") == before
+    assert result.exit_code == 1, result.output
+    assert "absent: No such file or directory (try a path in OVERSPILL_SIGNING_KEY_FILE" in result.stderr
+    assert overspill("status").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [("public", "it is a public key"), ("absent", "No such file"), ("locked", "passphrase"), ("none", "signs")],
+)
+def test_doctor_names_a_key_that_cannot_sign_apart_from_the_push(
+    overspill: Terminal, fleet: Remote, key: Path, fault: str, said: str
+) -> None:
+    """No dry run of a push mends a key, so that none is named."""
+    if fault == "locked":
+        subprocess.run(["ssh-keygen", "-q", "-p", "-N", "s3cret-w0rd", "-f", str(key)], check=True)
+    file = {"public": key.with_suffix(".pub"), "absent": key.with_name("absent")}.get(fault, key)
+    overspill.env["OVERSPILL_SIGNING_KEY_FILE"] = str(file)
+    groups = json.loads(overspill("doctor", "-o", "json").stdout)
+    rows = {row["subject"]: row for group in groups for row in group["results"]}
+    row = rows["signing key"]
+    assert (row["readiness"], row["remedy"]) == ("ok" if fault == "none" else "missing", "")
+    assert said in " ".join(row["seen"].split())
+    assert rows["push to placements"]["readiness"] == "ok"
 
 
 def test_push_that_nobody_in_the_list_has_signed_changes_nothing(overspill: Terminal, fleet: Remote, key: Path) -> None:

@@ -51,6 +51,8 @@ class SigningKey:
             return key_format(_read(self.key))
         except OSError as error:
             raise _unreadable(self, error) from error
+        except InvalidInput as error:
+            raise InvalidInput(f"signing with {self.key}: {error}") from error
 
 
 def key_format(key: bytes) -> SignatureFormat:
