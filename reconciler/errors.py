@@ -11,6 +11,8 @@ Everything may import this module; it imports nothing of ours.
 from __future__ import annotations
 
 import dataclasses
+import unicodedata
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -86,11 +88,48 @@ class Problem:
         return one_line(f"{text} ({self.hint})" if self.hint else text)
 
 
+_UNSEEN = frozenset(
+    map(
+        chr,
+        (
+            *(0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFFA0),  # joiners, fillers, vowels without a shape
+            *range(0x180B, 0x1810),  # selectors of variants, in which whole texts can hide
+            *range(0xFE00, 0xFE10),
+            *range(0xE0100, 0xE01F0),
+            *(0x2800, 0x1D159),  # blanks that are no spaces
+        ),
+    )
+)
+"""What stays unseen and yet counts as printable: the rest of Unicode's Default_Ignorable_Code_Point does not."""
+_EMOJI_SIGN = "\ufe0f"
+"""The one selector that people type, after a symbol that is an emoji with it."""
+_MOST_MARKS = 5
+"""Marks that writing puts on one letter; more of them climb over the lines above and below."""
+
+
+def replace_unseen(text: str, stand_in: Callable[[str], str]) -> str:
+    """Return a text with a stand-in for each character that would end a line, order a terminal about or stay unseen.
+
+    So have those that turn the reading direction, and those that are stacked beyond what any writing does.
+    """
+    if text.isascii():
+        if text.isprintable():
+            return text
+        return "".join(char if char.isprintable() else stand_in(char) for char in text)
+    shown, marks, before = [], 0, ""
+    for char in text:
+        category = unicodedata.category(char)
+        marks = marks + 1 if category in {"Mn", "Me"} else 0
+        seen = char.isprintable() and marks <= _MOST_MARKS
+        seen = seen and (char not in _UNSEEN or (char == _EMOJI_SIGN and before == "So"))
+        shown.append(char if seen else stand_in(char))
+        before = category
+    return "".join(shown)
+
+
 def one_line(text: str) -> str:
-    """Escape what would end a line or command a terminal."""
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+    """Escape what would end a line, command a terminal or stay unseen."""
+    return replace_unseen(text, lambda char: char.encode("unicode_escape").decode())
 
 
 class OverspillError(Exception):

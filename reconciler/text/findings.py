@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from reconciler.errors import Problem, Severity
+from reconciler.errors import Problem, Severity, one_line
 
 Loc: TypeAlias = tuple[str | int, ...]
 """The path from a document's root to a node, in the names of the file: ``("spec", "steps", 0, "name")``."""
@@ -55,4 +55,4 @@ def dotted(loc: Loc) -> str:
 def shortened(text: str, limit: int = 80) -> str:
     """Shorten a foreign text to fit in a message, on one printable line."""
     shown = text if len(text) <= limit else text[: limit - 1] + "…"
-    return "".join(char if char.isprintable() else f"\\x{ord(char):02x}" for char in shown)
+    return one_line(shown)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from reconciler.errors import replace_unseen
 from reconciler.model.capacity import CLASS_PREFIX
 from reconciler.model.rollout import MAX_MESSAGE
 from reconciler.model.units import Resources, format_quantity
@@ -29,12 +30,10 @@ _END = (".", "!", "?", "…")
 def sanitize(text: str, limit: int = MAX_TEXT) -> str:
     """Make a text one printable line of at most `limit` characters that forges no trailer.
 
-    Unprintable characters (line breaks, escape sequences, direction marks) become spaces, and spaces are folded.
+    Line breaks, escape sequences, direction marks and whatever stays unseen become spaces, and spaces are folded.
     Credentials are redacted first, since a truncated one might not be recognised.
     """
-    text = redacted(text)
-    if not text.isprintable():
-        text = "".join(char if char.isprintable() else " " for char in text)
+    text = replace_unseen(redacted(text), lambda _: " ")
     text = _TRAILER.sub("overspill ", " ".join(text.split()))
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 

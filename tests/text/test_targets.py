@@ -160,6 +160,35 @@ def test_names_and_times_stay_as_they_are() -> None:
     assert escape(text, TextTarget.CHAT).replace("\u200b", "") == text
 
 
+LINES = [target for target in TextTarget if target not in (TextTarget.JSON, TextTarget.COMMIT)]
+IGNORABLE = (
+    (0x00AD, 0x00AD), (0x034F, 0x034F), (0x061C, 0x061C), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F),
+    (0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x206F), (0x3164, 0x3164), (0xFE00, 0xFE0F), (0xFEFF, 0xFEFF),
+    (0xFFA0, 0xFFA0), (0xFFF0, 0xFFF8), (0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A), (0xE0000, 0xE0FFF),
+)  # fmt: skip # Default_Ignorable_Code_Point of Unicode's DerivedCoreProperties.txt
+BLANK = (0x00A0, 0x2800, 0x3000, 0x1D159)
+
+
+@pytest.mark.parametrize("target", LINES)
+def test_nothing_stays_unseen(target: TextTarget) -> None:
+    codes = [code for first, last in IGNORABLE for code in range(first, last + 1)]
+    shown = {code: escape(f"x{chr(code)}y", target) for code in (*codes, *BLANK)}
+    assert [hex(code) for code, text in shown.items() if chr(code) in text or text == "xy"] == []
+
+
+@pytest.mark.parametrize("target", LINES)
+def test_marks_are_stacked_as_high_as_in_writing_and_no_higher(target: TextTarget) -> None:
+    for mark in ("\u0300", "\u0e47", "\u0488"):  # above, of Thai, and around
+        assert not re.search(rf"{mark}{{6}}", escape(f"a{mark * 200}b", target))
+    for text in (
+        "Vie\u0323\u0302t Nam",
+        "\u0e17\u0e35\u0e48\u0e19\u0e35\u0e49",
+        "\u05e9\u05b8\u05c1\u05bc\u0592",
+        "\u26a0\ufe0f now",
+    ):
+        assert escape(text, target) == text
+
+
 def test_every_target_has_an_escape() -> None:
     assert all(escape("text", target) == "text" for target in TextTarget)
 
