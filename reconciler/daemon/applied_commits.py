@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
+from reconciler.core.engines.webhook import web_page
 from reconciler.model.bounds import APPLIED_COMMITS
 from reconciler.model.capacity import Observed
 from reconciler.model.ids import ClusterName, CommitId
@@ -78,5 +80,6 @@ def applied(observed: Observed, fleet: Fleet, output_branch: str) -> Iterator[Ap
 
 
 def _address(url: str) -> str:
-    """Write the address of a repository as it is compared."""
-    return url.rstrip("/").removesuffix(".git")
+    """Write the address of a repository as it is compared: hosts serve one by https and ssh, and fold its letters."""
+    page = urlsplit(web_page(url.rstrip("/")))
+    return f"{page.hostname}{page.path}".casefold() if page.hostname else url.rstrip("/").removesuffix(".git")

@@ -10,7 +10,7 @@ from types import MappingProxyType
 import pytest
 
 from reconciler.adapters.git import GitRepository
-from reconciler.daemon.applied_commits import AppliedCommits
+from reconciler.daemon.applied_commits import AppliedCommits, applied
 from reconciler.errors import LostBranch
 from reconciler.model.bounds import APPLIED_COMMITS
 from reconciler.model.capacity import Observed
@@ -121,6 +121,28 @@ def test_report_that_says_nothing_against_the_branch_stops_nothing(
         passes.run()
         assert repository.tips().losses == ()
         assert remote.tip("placements") != tips[1]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "git@git.example.com:acme/fleet.git",
+        "git.example.com:acme/fleet",
+        "ssh://git@git.example.com:2222/acme/fleet.git",
+        "https://ann@Git.Example.com/Acme/fleet/",
+        "https://git.example.com:8443/acme/fleet",
+    ],
+)
+def test_engine_that_reads_our_repository_by_another_address_is_heard(url: str) -> None:
+    told = {"clusters/worker-2/vllm-1": _report("5" * 40, ReportedSource(branch="placements", repo_url=url))}
+    heard = applied(Observed(reports=told), Fleet(repo_url=OURS), "placements")
+    assert [each.commit for each in heard] == ["5" * 40]
+
+
+@pytest.mark.parametrize("url", ["git@git.example.com:b/fleet", "git@example.com:acme/fleet.git", "/srv/acme/fleet"])
+def test_engine_that_reads_another_repository_is_not(url: str) -> None:
+    told = {"clusters/worker-2/vllm-1": _report("5" * 40, ReportedSource(branch="placements", repo_url=url))}
+    assert [*applied(Observed(reports=told), Fleet(repo_url=OURS), "placements")] == []
 
 
 def test_commit_that_another_daemon_has_pushed_meanwhile_is_fetched_and_no_loss(
