@@ -13,12 +13,13 @@ import structlog
 from fastapi import Header
 
 from reconciler.access.rights import Caller
-from reconciler.api.refusal import BUG, ErrorDetail, HttpError
+from reconciler.api.refusal import BRANCH_LOST, BUG, ErrorDetail, HttpError
 from reconciler.api.request_id import current_request_id
+from reconciler.core.commits.branch_loss import NOTHING_HAPPENS, WHO_SETTLES
 from reconciler.core.decide.state.order import Order, Ruling
 from reconciler.core.ledger.proposal_record import proposal_id
 from reconciler.daemon.orders.order_queue import OrderQueue, OrderResult
-from reconciler.errors import OverspillError, Transient
+from reconciler.errors import LostBranch, OverspillError, Transient
 from reconciler.model.approval import BurstProposal
 from reconciler.model.request import Answer, Denial, Verb
 from reconciler.model.tree import Identity
@@ -73,13 +74,21 @@ def digest_key(caller: Caller, key: str) -> str:
 async def execute(queue: OrderQueue, order: Order) -> OrderResult:
     """Submit an order and wait until its commit is pushed.
 
-    Raises HttpError for a denial, and 503 where it is unknown whether the order was carried out.
+    Raises HttpError for a denial, and 503 where it is unknown whether the order was carried out, or where nothing is
+    written until a person has settled the loss of a branch.
     """
     try:
         order = replace(order, request_id=current_request_id())
         receipt = await asyncio.wait_for(asyncio.wrap_future(queue.submit(order)), PATIENCE)
     except (TimeoutError, Transient) as error:
         raise _unavailable("the repository cannot be written now", order.verb) from error
+    except LostBranch as error:
+        raise HttpError(
+            HTTPStatus.SERVICE_UNAVAILABLE,
+            f"the order is not carried out: {NOTHING_HAPPENS}",
+            hint=WHO_SETTLES,
+            detail=ErrorDetail(reason=BRANCH_LOST),
+        ) from error
     except OverspillError as error:
         log.warning("order not carried out", why=str(error))
         reason = "the fleet repository has to be mended first; the daemon's log says what"

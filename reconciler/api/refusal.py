@@ -38,6 +38,9 @@ _REFERENCE = "/docs#errors"
 BUG = "this is a bug in Overspill; its log says more"
 """The answer to a caller after an unforeseen exception."""
 
+BRANCH_LOST = "BranchLost"
+"""The reason of a 503 that does not pass by waiting: branches of ours are lost, and nothing is written."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorDetail:

@@ -20,13 +20,22 @@ class Refused(InvalidInput):
     """The daemon refused a call; a retry changes nothing. `problems` are those of fields of the body."""
 
     def __init__(
-        self, message: str, *, status: int, key: str = "", hint: str = "", problems: tuple[Problem, ...] = ()
+        self,
+        message: str,
+        *,
+        status: int,
+        key: str = "",
+        reason: str = "",
+        hint: str = "",
+        problems: tuple[Problem, ...] = (),
     ) -> None:
         super().__init__(f"{message} ({hint})" if hint else message, problems=problems)
         self.status = status
         """The HTTP status."""
         self.key = key
         """EGS's errorKey (``InvalidUpdate``, ``DeletionRestricted``), or empty."""
+        self.reason = reason
+        """The reason in the error envelope (``BranchLost``), or empty."""
         self.hint = hint
         """The way out, which is part of the text as well."""
         self.unheard = False
@@ -49,6 +58,7 @@ def refusal(status: int, body: bytes, *, asked: str, nameless: bool = False) -> 
         message,
         status=status,
         key=_words(inner.get("errorKey")),
+        reason=_words(inner.get("reason")),
         hint=(not nameless and _words(inner.get("hint"))) or _way_out(status),
         problems=tuple(_problem(entry) for entry in _mappings(inner.get("problems"))),
     )

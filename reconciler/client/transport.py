@@ -61,6 +61,8 @@ _MOST = 64 << 20
 """
 Most bytes of an answer: a page of a hundred placements, each with the largest body that a daemon accepts, is smaller.
 """
+_LASTING = ("BranchLost",)
+"""Reasons of an answer of a busy daemon that no later try changes."""
 _BUSY = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
 
 
@@ -182,7 +184,8 @@ class Transport:
             raise InvalidInput(f"{request} leads to {location}, which is not followed (try --server with that address)")
         nameless = status == HTTPStatus.UNAUTHORIZED and self._nameless
         refused = refusal(status, answer.body, asked=request, nameless=nameless)
-        if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in _BUSY:
+        passes = status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in _BUSY
+        if passes and refused.reason not in _LASTING:
             raise _RetryableError(f"it answers {status}: {refused}", wait=_retry_after(answer.headers))
         raise refused
 

@@ -16,7 +16,7 @@ import structlog
 
 from reconciler.bulkhead import Seam, attempt
 from reconciler.core.commits import events
-from reconciler.core.commits.branch_loss import loss_problem
+from reconciler.core.commits.branch_loss import loss_problem, shared_problem
 from reconciler.core.commits.templates import render_templates
 from reconciler.core.commits.write import RenderedPlan, unanchored_clusters, write_commits
 from reconciler.core.decide.decide import decide
@@ -140,7 +140,17 @@ class PassDecision:
     @property
     def problems(self) -> tuple[Problem, ...]:
         """All that is wrong with the files of both branches and the observations, and every bug that was met."""
-        return (*map(loss_problem, self.tips.losses), *self.inputs.problems, *self.bug_problems)
+        return (*map(loss_problem, self.tips.losses), *self.file_problems)
+
+    @property
+    def file_problems(self) -> tuple[Problem, ...]:
+        """All of it but lost branches."""
+        return (*self.inputs.problems, *self.bug_problems)
+
+    @property
+    def shared_problems(self) -> tuple[Problem, ...]:
+        """Problems that concern everybody, for people who may not see the others."""
+        return shared_problem(self.tips.losses)
 
     @property
     def bug_problems(self) -> tuple[Problem, ...]:

@@ -195,6 +195,8 @@ class Now:
     totals: Totals
     workloads: TablePage[WorkloadLine]
     requests: TablePage[RequestLine]
+    is_stopped: bool
+    """Whether nothing is written."""
     problems: tuple[str, ...]
     """Problems of the fleet's files; for those who see all workspaces."""
     find: str
@@ -204,6 +206,8 @@ class Now:
     def headline(self) -> str:
         """The state in a sentence."""
         totals = self.totals
+        if self.is_stopped:
+            return "Nothing is written: no burst begins, ends or is renewed."
         if not totals.workloads:
             return "No workload may burst yet."
         if totals.unseen_workloads:
@@ -331,7 +335,8 @@ def now_view(
         ),
         workloads=page_of(shown, number, SIZE, lambda row: _row(viewer, index, row)),
         requests=page_of(asked, requests, SIZE, lambda record: _request_row(viewer, index, record)),
-        problems=tuple(map(str, decision.problems)) if viewer.sees_all else (),
+        is_stopped=bool(viewer.losses),
+        problems=tuple(map(str, decision.file_problems)) if viewer.sees_all else (),
         find=find,
         workspace=workspace,
     )
@@ -356,7 +361,7 @@ def _row(viewer: Viewer, index: NowIndex, figures: WorkloadFigures) -> WorkloadL
         waits=tuple(wait_of(viewer, suppressed) for suppressed in held),
         held=tuple(held_back(viewer, workload)),
         proposal=proposal_line(viewer, workload),
-        may_edit=viewer.may_edit(workload.workspace),
+        may_edit=viewer.offers_edit(workload.workspace),
     )
 
 
@@ -423,7 +428,7 @@ def proposal_line(viewer: Viewer, workload: WorkloadId) -> ProposalLine | None:
         dollars_per_hour=proposal.dollars_per_hour,
         pull_request=proposal.pull_request,
         foreign=viewer.say(proposal.foreign),
-        may_approve=viewer.may_approve(workload.workspace),
+        may_approve=viewer.offers_approval(workload.workspace),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from asyncio import timeout
 from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -90,8 +91,15 @@ class Site:
             "address": _address(request),
             "version": __version__,
             "branch": self.backend.output_branch,
+            "stopped": self._losses(visit),
         }
         return self.pages.render(template, {**common, **values}, status)
+
+    def _losses(self, visit: Visit) -> tuple[str, ...]:
+        """Say why nothing is written, if that is known; nothing before the first pass."""
+        with suppress(HttpError):
+            return self.viewer(visit).losses
+        return ()
 
     def error(self, request: Request, error: HttpError) -> Response:
         """Answer with an error as a page."""
@@ -211,7 +219,7 @@ def _add_present_views(routes: APIRouter, site: Site) -> None:
         values = {
             "view": view,
             "workspaces": now.workspaces_of(viewer, index),
-            "may_request": bool(viewer.editable),
+            "may_request": any(map(viewer.offers_edit, viewer.editable)),
             "standings": now.Standing,
         }
         return site.show(request, visit, "now.html", values)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from reconciler.access.rights import EVERYWHERE, AccessRole, Caller, has_role
 from reconciler.api.lookup import readable_workspaces
 from reconciler.api.redact import redact
+from reconciler.core.commits.branch_loss import loss_problem
 from reconciler.daemon.snapshot import Snapshot
 from reconciler.model.ids import ClusterName, WorkspaceName
 
@@ -55,6 +56,21 @@ class Viewer:
     def may_approve(self, workspace: WorkspaceName) -> bool:
         """Tell whether the caller may answer proposals of a workspace."""
         return has_role(self.caller, AccessRole.OWNER, workspace)
+
+    @property
+    def losses(self) -> tuple[str, ...]:
+        """Why nothing is written, if branches are lost: the branches, or without a role for all workspaces no name."""
+        decision = self.snapshot.decision
+        problems = map(loss_problem, decision.tips.losses) if self.sees_all else decision.shared_problems
+        return tuple(map(str, problems))
+
+    def offers_edit(self, workspace: WorkspaceName) -> bool:
+        """Tell whether a page offers changes of a workspace: the caller may make them, and they could be written."""
+        return not self.losses and self.may_edit(workspace)
+
+    def offers_approval(self, workspace: WorkspaceName) -> bool:
+        """Tell whether a page offers an answer to proposals of a workspace."""
+        return not self.losses and self.may_approve(workspace)
 
     def say(self, text: str) -> str:
         """Return a text without the names of what the caller may not see."""

@@ -145,7 +145,7 @@ def why_workload(viewer: Viewer, workspace: WorkspaceName, name: str, *, number:
         waits=tuple(wait_of(viewer, held, _ALL) for held in explanation.suppressed),
         held=tuple(held_back(viewer, explanation.workload)),
         proposal=proposal_line(viewer, explanation.workload),
-        may_edit=viewer.may_edit(workspace),
+        may_edit=viewer.offers_edit(workspace),
     )
 
 

@@ -17,9 +17,10 @@ from reconciler.adapters.git import GitRepository
 from reconciler.cli import main
 from reconciler.model.ids import CommitId
 from reconciler.text.timestamps import format_time
-from tests.builders.daemon import Daemon
+from tests.builders.daemon import NAMELESS, OWNER, STRANGER, Daemon
 from tests.builders.remote import Remote
 from tests.cli.conftest import ANN, See, Terminal
+from tests.web.conftest import signed_in
 
 STOPPED = "nothing is written until that is settled"
 
@@ -241,6 +242,45 @@ def test_commit_that_nobody_has_any_more_names_the_ways_out(
     assert "neither this machine nor the remote holds 555555555555" in done.stderr
     assert "--accept" in done.stderr
     assert overspill("restore", "--commit", "main").exit_code == 2
+
+
+@pytest.mark.parametrize("token", [STRANGER, OWNER, NAMELESS])
+def test_daemon_tells_everybody_that_nothing_is_written_and_refuses_orders_once(
+    running: Daemon, laptop: Terminal, token: str
+) -> None:
+    """An editor of one workspace cannot read the daemon's log, and hears no name of a branch."""
+    running.sight.missing = 3
+    running.wake("observation")
+    running.until(lambda: len(running.latest.read().decision.inputs.ledger.placements))
+    name = next(iter(running.latest.read().decision.inputs.ledger.placements.values())).name
+    known = str(running.remote.tip("placements"))[:12]
+    browser = signed_in(running, token)
+    assert f"/do/revert?placement={name}" in browser.get("/").page.links()
+    running.remote.move("placements", None)
+    running.wake("hint")
+    running.until(lambda: running.call("GET", "/healthz").body["status"] == "stopped")
+
+    for place in ("/", "/why?workload=llm/vllm", "/clusters", "/time", "/money"):
+        answer = browser.get(place)
+        page = " ".join(answer.page.text.split())
+        assert "Nothing is written" in page, place
+        assert "overspill restore" in page, place
+        assert (known in page) == (token != STRANGER), place
+        assert not [link for link in answer.page.links() if link.startswith("/do/")], place
+    assert "Nothing is written: no burst begins" in browser.get("/").page.text
+    assert "problem in the files" not in browser.get("/").page.text
+
+    laptop.env["OVERSPILL_TOKEN"] = token
+    for command in ("status", "plan"):
+        done = laptop(command)
+        assert "overspill restore" in done.stderr, done.output
+        assert (known in done.stderr) == (token != STRANGER), done.output
+    done = laptop("revert", str(name), "--reason", "x")
+    assert done.exit_code == 1
+    assert "no burst begins, ends or is renewed until that is settled (whoever runs Overspill" in done.stderr
+    assert done.stderr.count("(") == 1
+    assert "try again" not in done.stderr
+    assert running.remote.tip("placements") is None
 
 
 def test_daemon_stops_and_goes_on_by_itself_once_it_is_restored(

@@ -56,7 +56,7 @@ def router(callers: Callers, backend: Backend) -> APIRouter:
         """Show the demand of every workload, every placement and every cluster, as the newest pass saw them.
 
         A caller without a role for all workspaces sees what is of its own; problems of files and policies' budgets are
-        for callers with such a role.
+        for callers with such a role. That nothing is written, since branches are lost, is for everybody.
         """
         snapshot, within = backend.snapshot(), readable_workspaces(caller_of(request))
         whole = cache.of(snapshot)
@@ -113,5 +113,5 @@ def status_within(fleet: FleetStatus, snapshot: Snapshot, workspaces: Collection
         leaving=tuple(row for row in fleet.leaving if snapshot.owners.get(row.name) in workspaces),
         clusters=tuple(row for row in fleet.clusters if row.cluster in clusters),
         budgets=tuple(row for row in fleet.budgets if row.owner in owners),
-        problems=(),
+        problems=snapshot.decision.shared_problems,
     )

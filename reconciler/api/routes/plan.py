@@ -105,7 +105,7 @@ def plan_json(answers: AnswerDesk, made: PlanAnswer, caller: Caller, *, diff: bo
         rendered = visible_part(rendered, lambda workload: workload.workspace in within)
     report = report_plan(decision, rendered)
     if within is not None:
-        report = replace(report, problems=())
+        report = replace(report, problems=decision.shared_problems)
     document = {"supposed": [*made.questions], **json_value(report)}
     if diff:
         document["patch"] = json_value(answers.patch(decision.tips, rendered))

@@ -34,6 +34,21 @@ def describe_loss(loss: BranchLoss) -> str:
     return f"{source} {known}, and {now}"
 
 
+NOTHING_HAPPENS = (
+    "branches that Overspill writes lack commits that they had, so that no burst begins, ends or is renewed until that"
+    " is settled"
+)
+"""The loss for people who cannot settle it: it names no branch, since those of clusters are named after them."""
+WHO_SETTLES = (
+    "whoever runs Overspill settles it: `overspill restore --dry-run`, where the daemon runs, shows what was lost"
+)
+
+
+def shared_problem(losses: Sequence[BranchLoss]) -> tuple[Problem, ...]:
+    """Return the losses as one problem for everybody, without a name; none where nothing is lost."""
+    return (Problem(path="fleet repository", message=NOTHING_HAPPENS, hint=WHO_SETTLES),) if losses else ()
+
+
 def loss_problem(loss: BranchLoss) -> Problem:
     """Return the loss as a problem for whatever shows what stands: status, plan, the page."""
     unheld = (
