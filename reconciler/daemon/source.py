@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from reconciler.core.fleet.assemble import assemble_with_rejections, is_ignored
+from reconciler.core.fleet.assemble import assemble_with_rejections, is_ignored, without_definitions_elsewhere
 from reconciler.core.fleet.file import ParsedFile
+from reconciler.core.fleet.moved_objects import GoneVersion, MovedObject, moved_objects
 from reconciler.core.fleet.objects import Contest, Identity, identity
 from reconciler.core.fleet.read_file import is_read, parse_file
 from reconciler.core.fleet.sources.observed_contents import observed_contents
@@ -16,14 +18,16 @@ from reconciler.core.fleet.standing_paths import (
     LostContent,
     directories_like_files,
     is_at,
+    key,
     last_good_version,
     lost_contents,
     suspects,
 )
 from reconciler.core.fleet.unread_files import unread_entries
 from reconciler.core.schema.yaml import MAX_BYTES, too_large
+from reconciler.daemon.gone_versions import GoneVersions, UnreadVersion
 from reconciler.daemon.lost_objects import LostObjects
-from reconciler.errors import InvalidInput, Problem, Transient
+from reconciler.errors import Conflict, InvalidInput, Problem, Transient
 from reconciler.model.capacity import Observed
 from reconciler.model.ids import BlobId, CommitId
 from reconciler.model.manifest_source import PathSource, SourceContent, SourceContents, SourceKey, UnreadSource
@@ -45,6 +49,18 @@ class _Version:
 
     blob: BlobId
     file: ParsedFile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Settled:
+    """A commit in which no version in force is rejected."""
+
+    desired: Desired
+    in_force: Mapping[str, _Version]
+    problems_of: Mapping[str, tuple[Problem, ...]]
+    """The problems of files whose current version is not in force."""
+    refused: frozenset[str]
+    """The files of objects that have moved, and that cannot be in force where they were."""
 
 
 def missing_branch(repository: Repository, branch: str) -> InvalidInput:
@@ -69,6 +85,7 @@ class SourceReader:
         self._in_force: dict[str, BlobId] = {}
         self._looked_at: set[BlobId] = set()
         self._lost = LostObjects(repository)
+        self._gone = GoneVersions(repository)
         self._uncertain = False
         self._desired: Desired | None = None
         self._observed: SourceContents = {}
@@ -106,17 +123,56 @@ class SourceReader:
         return reader
 
     def _load(self, commit: CommitId) -> Desired:
-        """Assemble a commit, stepping back from bad versions until nothing is rejected any more.
+        """Assemble a commit from good versions, and from the objects that have moved into files that are not in force.
 
-        Each round takes every rejected file one step on, from the current version to the good ones before it to none,
-        so that it ends, and almost always after one round.
+        Those by which others are judged come in force again first: a Workspace before its templates.
         """
         self._uncertain, self._looked_at = False, set()
-        contents: dict[PathSource, SourceContent | UnreadSource] = {}
-        past: dict[str, Iterator[BlobId]] = {}
         entries = self._repository.entries(commit, sizes=True, others=True)
         others = {entry.path: entry for entry in entries if entry.type is not EntryType.FILE or not is_read(entry.path)}
         current = self._current(entry for entry in entries if entry.type is EntryType.FILE)
+        directories = tuple(directories_like_files(entry.path for entry in entries))
+        lost = tuple(self._lost_contents(commit, current, others, directories))
+        contents: dict[PathSource, SourceContent | UnreadSource] = {}
+        moved: tuple[MovedObject, ...] = ()
+        while True:
+            settled = self._settled(commit, current, (lost, moved), contents)
+            tried = {(each.path, key(each.declared.value)) for each in moved}
+            found = [
+                each
+                for each in self._moved(commit, current, settled)
+                if (each.path, key(each.declared.value)) not in tried
+            ]
+            if not found:
+                break
+            first = min(each.rank for each in found)
+            moved += tuple(each for each in found if each.rank == first)
+        files = {path: version.file for path, version in settled.in_force.items()}
+        problems_of = {path: found for path, found in settled.problems_of.items() if not is_ignored(path, files)}
+        self._remember(current, settled.in_force)
+        reported = [problem for problem in settled.desired.problems if problem.path not in problems_of]
+        for path, file_problems in problems_of.items():
+            blob = settled.in_force[path].blob if path in settled.in_force else None
+            reported += [*file_problems, last_good_version(blob).at(path)]
+        reported += [each.problem for each in moved]
+        shown = (entry for entry in others.values() if not any(is_at(entry.path, path) for path in problems_of))
+        reported += [problem for problem in unread_entries(shown, files) if not is_ignored(problem.path, files)]
+        incomplete = bool(settled.refused) or any(path not in settled.in_force for path in problems_of)
+        return replace(settled.desired, problems=tuple(sorted(reported)), incomplete=incomplete)
+
+    def _settled(
+        self,
+        commit: CommitId,
+        current: Mapping[str, _Version],
+        stayed: tuple[Iterable[LostContent], Iterable[MovedObject]],
+        contents: dict[PathSource, SourceContent | UnreadSource],
+    ) -> _Settled:
+        """Assemble a commit, stepping back from bad versions until nothing is rejected any more.
+
+        Each round takes every rejected file one step on, from the current version to the good ones before it to none,
+        so that it ends, and almost always after one round. `stayed` are what stays in force though it is in no file.
+        """
+        past: dict[str, Iterator[BlobId]] = {}
         in_force = dict(current)
         problems_of: dict[str, tuple[Problem, ...]] = {}
         excused: frozenset[str] = frozenset()
@@ -125,11 +181,16 @@ class SourceReader:
             if version.file.broken:
                 problems_of[path] = tuple(problem.at(path) for problem in version.file.problems)
                 self._step_back(commit, path, in_force, past)
-        directories = tuple(directories_like_files(entry.path for entry in entries))
-        for lost in self._lost_contents(commit, current, others, directories):
-            problems_of[lost.path] = (lost.problem,)
-            in_force[lost.path] = _Version(blob=lost.blob, file=lost.file)
+        lost, moved = stayed
+        for content in lost:
+            problems_of[content.path] = (content.problem,)
+            in_force[content.path] = _Version(blob=content.blob, file=content.file)
+        without_moved = {each.path: in_force.get(each.path) for each in moved}
+        for each in moved:
+            base = in_force.get(each.path, _Version(blob=each.blob, file=ParsedFile()))
+            in_force[each.path] = replace(base, file=replace(base.file, objects=(*base.file.objects, each.declared)))
         trusted = {path for path, version in current.items() if version.blob == self._in_force.get(path)}
+        refused: set[str] = set()
         while True:
             files = {path: version.file for path, version in in_force.items()}
             blobs = {path: version.blob for path, version in in_force.items()}
@@ -152,20 +213,48 @@ class SourceReader:
                 continue
             excused |= assembly.excused
             if not assembly.rejected:
-                break
+                return _Settled(
+                    desired=assembly.desired, in_force=in_force, problems_of=problems_of, refused=frozenset(refused)
+                )
             for path in sorted(assembly.rejected):
+                if path in without_moved:
+                    refused.add(path)
+                    before = without_moved.pop(path)
+                    in_force = {each: version for each, version in in_force.items() if each != path}
+                    in_force |= {} if before is None else {path: before}
+                    continue
                 problems = tuple(problem for problem in assembly.desired.problems if problem.path == path)
                 problems_of.setdefault(path, problems)
                 self._step_back(commit, path, in_force, past)
-        problems_of = {path: problems for path, problems in problems_of.items() if not is_ignored(path, files)}
-        self._remember(current, in_force)
-        reported = [problem for problem in assembly.desired.problems if problem.path not in problems_of]
-        for path, file_problems in problems_of.items():
-            reported += [*file_problems, last_good_version(in_force[path].blob if path in in_force else None).at(path)]
-        shown = (entry for entry in others.values() if not any(is_at(entry.path, path) for path in problems_of))
-        reported += [problem for problem in unread_entries(shown, files) if not is_ignored(problem.path, files)]
-        incomplete = any(path not in in_force for path in problems_of)
-        return replace(assembly.desired, problems=tuple(sorted(reported)), incomplete=incomplete)
+
+    def _moved(self, commit: CommitId, current: Mapping[str, _Version], settled: _Settled) -> list[MovedObject]:
+        """Find the objects that are in no file in force, and may be in one that is not."""
+        in_force = settled.in_force
+        unread = {
+            path: UnreadVersion(
+                blob=version.blob, file=version.file, in_place=in_force[path].blob if path in in_force else None
+            )
+            for path, version in current.items()
+            if version.file.pointer_to
+            or (path in settled.problems_of and (version.file.broken or version.file.objects))
+        }
+        try:
+            versions = self._gone.find(commit, unread, self._read)
+        except (Transient, Conflict) as error:
+            if isinstance(error, Transient) and not self._in_force:
+                raise
+            self._uncertain = self._uncertain or isinstance(error, Transient)
+            versions = {held: dict.fromkeys(unread, "") for held in self._in_force.items() if held[1] in self._parsed}
+        files = {path: version.file for path, version in in_force.items()}
+        by_pointer = any(version.file.pointer_to for version in unread.values())
+        gone: list[GoneVersion] = []
+        for (path, blob), before in versions.items():
+            if not is_ignored(path, files):
+                self._looked_at.add(blob)
+                digest = hashlib.sha256(self._repository.read((blob,))[blob]).hexdigest() if by_pointer else ""
+                file = without_definitions_elsewhere({**files, path: self._read((blob,))[blob]})[path]
+                gone.append(GoneVersion(path=path, blob=blob, file=file, digest=digest, before=before))
+        return list(moved_objects(gone, {path: version.file for path, version in unread.items()}, files.values()))
 
     def _current(self, files_of_commit: Iterable[TreeEntry]) -> dict[str, _Version]:
         """Read the files of a commit, parsing only new versions, and drop ignored files."""

@@ -45,6 +45,7 @@ _SHOWN = 4096
 """Bytes at the beginning of a file by which it is recognised."""
 _KIND = re.compile(rb"""^["']?kind["']?[ \t]*:[ \t]*["']?([A-Za-z][A-Za-z0-9]{0,62})\b""", re.MULTILINE)
 _MOST_KINDS = 3
+_POINTER = re.compile(rb"version https://git-lfs\.github\.com/spec/[^\n]{0,100}\noid sha256:([0-9a-f]{64})\n")
 _BEGINNINGS = (
     (b"version https://git-lfs.github.com/spec/", "is a Git LFS pointer"),
     (b"# git-annex", "is a pointer of git-annex"),
@@ -123,6 +124,8 @@ class ParsedFile:
     # Documents, or items of a List, that hold something else than an object of ours, each by its kind and name, or by a
     # digest; none for a file that is no YAML.
     foreign: tuple[str, ...] = ()
+    # The SHA-256 of the content that a Git LFS pointer stands for; empty for any other file.
+    pointer_to: str = ""
     # What a file without objects holds, as a predicate: "is a Git LFS pointer".
     content: str = ""
 
@@ -130,6 +133,12 @@ class ParsedFile:
     def broken(self) -> bool:
         """Whether an error keeps the whole file out of force."""
         return any(problem.severity is Severity.ERROR for problem in self.problems)
+
+
+def pointed_content(data: bytes) -> str:
+    """Return the SHA-256 of the content that a Git LFS pointer stands for; empty for anything else."""
+    found = _POINTER.match(data[:_SHOWN])
+    return found[1].decode() if found else ""
 
 
 def describe_foreign(data: bytes) -> str:

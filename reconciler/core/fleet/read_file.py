@@ -17,7 +17,15 @@ from pydantic import ValidationError
 
 from reconciler.bulkhead import Seam, attempt
 from reconciler.core.fleet.assemble import assemble
-from reconciler.core.fleet.file import AbsentLimits, AbsentSpread, Declared, ParsedFile, Value, describe_foreign
+from reconciler.core.fleet.file import (
+    AbsentLimits,
+    AbsentSpread,
+    Declared,
+    ParsedFile,
+    Value,
+    describe_foreign,
+    pointed_content,
+)
 from reconciler.core.fleet.kruise_whitelist import CONFIGURATION, is_whitelist, whitelist
 from reconciler.core.fleet.spread import rules
 from reconciler.core.fleet.template import template_draft
@@ -134,7 +142,8 @@ def _parse(data: bytes) -> ParsedFile:
 def _foreign(data: bytes) -> ParsedFile:
     """Return the content of a file that holds nothing of ours."""
     blank = _BLANK.fullmatch(data) is not None
-    return ParsedFile(blank=blank, content="is empty" if blank else describe_foreign(data))
+    content = "is empty" if blank else describe_foreign(data)
+    return ParsedFile(blank=blank, content=content, pointer_to=pointed_content(data))
 
 
 def _fingerprint(value: Json) -> str:

@@ -53,7 +53,7 @@ def version_in_force(versions: Iterable[ParsedFile], current: ParsedFile) -> int
 
 def _displaces(file: ParsedFile, held: ParsedFile) -> bool:
     """Return whether a version of a file lacks an object of another, and has something else in its place."""
-    lost = {_key(each.value) for each in held.objects} - {_key(each.value) for each in file.objects}
+    lost = {key(each.value) for each in held.objects} - {key(each.value) for each in file.objects}
     return bool(lost) and (not file.objects or bool(Counter(file.foreign) - Counter(held.foreign)))
 
 
@@ -68,10 +68,11 @@ def held_names(files: Iterable[ParsedFile]) -> dict[Identity, set[str]]:
 
 def without_objects_elsewhere(file: ParsedFile, elsewhere: Mapping[Identity, Collection[str]]) -> ParsedFile:
     """Return the content of a file without the objects that another file holds now."""
-    return replace(file, objects=tuple(each for each in file.objects if not _is_elsewhere(each, elsewhere)))
+    return replace(file, objects=tuple(each for each in file.objects if not is_elsewhere(each, elsewhere)))
 
 
-def _is_elsewhere(declared: Declared, elsewhere: Mapping[Identity, Collection[str]]) -> bool:
+def is_elsewhere(declared: Declared, elsewhere: Mapping[Identity, Collection[str]]) -> bool:
+    """Return whether an object is among others, which are as `held_names` returns them."""
     workspaces = elsewhere.get(identity(declared.value), ())
     own = _workspace(declared.value)
     return bool(workspaces) and (not own or own in workspaces or "" in workspaces)
@@ -82,8 +83,8 @@ def lost_problem(path: str, current: ParsedFile, lost: ParsedFile, place: str = 
 
     `place` is the entry that stands in the place of the directory of the file; empty where it is at the path itself.
     """
-    present = {_key(each.value) for each in current.objects}
-    absent = [identity(each.value) for each in lost.objects if _key(each.value) not in present]
+    present = {key(each.value) for each in current.objects}
+    absent = [identity(each.value) for each in lost.objects if key(each.value) not in present]
     names = [" ".join(name) for name in absent[:_MOST_NAMES]]
     names += [f"{len(absent) - _MOST_NAMES} more"] if len(absent) > _MOST_NAMES else []
     if current.objects:
@@ -197,7 +198,8 @@ def directories_like_files(paths: Iterable[str]) -> Iterator[str]:
                     yield directory
 
 
-def _key(value: Value) -> tuple[Identity, str]:
+def key(value: Value) -> tuple[Identity, str]:
+    """Return what identifies an object in the fleet: its kind and name, and the workspace that it names."""
     return identity(value), _workspace(value)
 
 
