@@ -11,6 +11,7 @@ from reconciler.core.commits import messages
 from reconciler.core.explain.workload import placement_notes
 from reconciler.daemon.branch import BranchReader
 from reconciler.errors import Severity
+from reconciler.model.plan import Place
 from tests.builders.passes import SOURCE_FILES, Passes, seconds
 from tests.fakes.memory_repository import MemoryRepository
 
@@ -29,6 +30,23 @@ PREP = """\
   steps: [{name: prep, type: manifest}, {name: server, type: manifest}]
 """
 WITH_JOB = TEMPLATE.replace("  steps: [{name: server, type: manifest}]\n", PREP)
+RENAMED = TEMPLATE.replace(
+    "namespace: kubeslice-demo}",
+    "namespace: kubeslice-demo, annotations: {overspill.dev/workload: Deployment/demo/vllm}}",
+).replace("{name: vllm, namespace: demo}", "{name: vllm-v2, namespace: demo}")
+"""The workload under another name, which is still the same on its primary."""
+CHART = """\
+  helmConfig:
+    - name: server
+      chart: vllm
+      repoURL: https://charts.example.com
+      version: 1.0.0
+      releaseName: vllm
+      releaseNamespace: demo
+      values: {replicaCount: "{{ replicas }}"}
+  steps: [{name: server, type: helm}]
+"""
+WITH_CHART = RENAMED[: RENAMED.index("  manifestResources:")] + CHART
 NARROWER = TEMPLATE.replace("{app: vllm}", "{app: vllm, tier: gpu}")
 
 
@@ -95,6 +113,52 @@ def test_selector_of_a_template_is_for_the_next_placement(engine: str) -> None:
     )
     assert placement.digest in passes.repository.read([entry.blob])[entry.blob].decode(), "the engine reports this one"
     assert not BranchReader(passes.repository).ledger(tip).drifted
+
+
+@ENGINES
+def test_workload_that_is_renamed_in_its_template_goes_on_with_the_replicas_that_it_needs(engine: str) -> None:
+    passes = passes_of(engine, TEMPLATE)
+    miss(passes, 2)
+    assert isinstance(passes.repository, MemoryRepository)
+    passes.repository.person("source", {"template.yaml": RENAMED})
+    message = miss(passes, 4).replace("\n", " ")
+    after = objects(passes)["Deployment"]
+    assert (after["metadata"]["name"], after["spec"]["replicas"]) == ("vllm", 4)
+    assert "nobody can change the kind, namespace and name of Deployment demo/vllm" in message
+    tip = passes.repository.tips().output
+    assert tip is not None
+    assert not BranchReader(passes.repository).ledger(tip).drifted
+
+
+def test_placement_that_is_held_stays_in_the_namespace_that_it_is_recorded_with() -> None:
+    passes = passes_of("argocd", TEMPLATE)
+    miss(passes, 2)
+    assert isinstance(passes.repository, MemoryRepository)
+    moved = RENAMED.replace("name: vllm-v2, namespace: demo", "name: vllm, namespace: elsewhere")
+    passes.repository.person("source", {"template.yaml": moved})
+    miss(passes, 4)
+    (placement,) = passes.placements()
+    assert (placement.replicas, placement.target_namespace) == (4, "demo")
+    assert objects(passes)["Deployment"]["metadata"]["namespace"] == "demo"
+
+
+@pytest.mark.parametrize(("engine", "renamed"), [("argocd", "vllm-v2"), ("flux", "vllm-v2"), ("argocd", "vllm")])
+def test_release_that_an_engine_installs_is_not_resized_under_another_name(engine: str, renamed: str) -> None:
+    passes = passes_of(engine, WITH_CHART)
+    miss(passes, 2)
+    assert isinstance(passes.repository, MemoryRepository)
+    changed = WITH_CHART.replace("releaseName: vllm", f"releaseName: {renamed}")
+    passes.repository.person("source", {"template.yaml": changed})
+    passes.missing, passes.steady_since = 4, passes.moment - seconds(61)
+    outcome = passes.run_once()
+    (placement,) = (each for each in passes.placements() if each.cluster == "worker-2")
+    if renamed == "vllm":
+        assert placement.replicas == 4
+        return
+    assert placement.replicas == 2
+    (elsewhere,) = (change for change in outcome.plan.changes if isinstance(change, Place))
+    (refusal,) = elsewhere.refused
+    assert "release demo/vllm would be uninstalled with all of its pods" in refusal.message
 
 
 def test_what_was_kept_is_told_until_the_template_is_as_it_was() -> None:

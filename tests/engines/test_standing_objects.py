@@ -105,6 +105,78 @@ def test_selector_of_a_workload_keeps_its_service_and_takes_its_replicas() -> No
     )
 
 
+def stateful(replicas: int = 2) -> dict[str, Any]:
+    return {**deployment(replicas), "kind": "StatefulSet"}
+
+
+def named(manifest: dict[str, Any], name: str = "vllm", namespace: str = "demo") -> dict[str, Any]:
+    return {**manifest, "metadata": {"name": name, "namespace": namespace}}
+
+
+IDENTITY = "all but its replicas stays as it was placed, since nobody can change the kind, namespace and name of"
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        named(deployment(5), name="vllm-v2"),
+        named(deployment(5), namespace="other"),
+        stateful(5),
+        {**deployment(5), "kind": "CloneSet", "apiVersion": "apps.kruise.io/v1alpha1"},
+    ],
+    ids=["name", "namespace", "kind", "group"],
+)
+def test_workload_in_whose_place_another_comes_stays_with_all_of_its_placement(new: dict[str, Any]) -> None:
+    """The pods of the old object would go at once, before any of the new one serves."""
+    scales = scaler(5)
+    scales["spec"]["scaleTargetRef"] = {"kind": new["kind"], "name": new["metadata"]["name"]}
+    outcome = held(written(deployment(2), service("vllm"), scaler(2)), written(new, service("other"), scales))
+    assert outcome.whole
+    assert objects(outcome) == {
+        "Deployment": deployment(5),
+        "Service": service("vllm"),
+        "HorizontalPodAutoscaler": scaler(5),
+    }
+    assert outcome.kept == f"{IDENTITY} Deployment demo/vllm"
+
+
+def test_job_that_runs_alone_stays_where_another_comes_in_its_place() -> None:
+    outcome = held(written(job("prep:1")), written(named(job("prep:2"), name="other")))
+    assert objects(outcome) == {"Job": job("prep:1")}
+    assert outcome.kept == f"{IDENTITY} Job demo/prep"
+
+
+def test_workload_that_is_deleted_beside_another_goes() -> None:
+    router = named(deployment(1), name="router")
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata("v2"), "data": {"a": "1"}}
+    files = written(deployment(4), config)
+    assert held(written(deployment(), router), files) == HeldFiles(files=files)
+
+
+def test_companion_that_is_renamed_is_replaced() -> None:
+    files = written(deployment(4), named(job("prep:2"), name="other"))
+    assert held(written(deployment(), job()), files) == HeldFiles(files=files)
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        [named(deployment(5), name="a"), named(deployment(5), name="b")],
+        [{"apiVersion": "example.com/v1", "kind": "Server", "metadata": metadata("vllm"), "spec": {}}],
+        [service("vllm")],
+    ],
+    ids=["two in its place", "of a kind without known replicas", "none in its place"],
+)
+def test_workload_whose_replicas_nothing_says_any_more_is_not_resized(new: list[dict[str, Any]]) -> None:
+    with pytest.raises(InvalidInput, match="Deployment demo/vllm would be deleted with all of its pods"):
+        held(written(deployment(), service("vllm")), written(*new))
+
+
+def test_workload_is_not_held_by_another_file_of_the_same_object() -> None:
+    files = written(deployment(4), step=2)
+    assert held(written(deployment(), step=1), files) == HeldFiles(files=files)
+
+
 def test_object_that_a_held_workload_mounts_stays_though_the_template_has_it_no_more() -> None:
     config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata("v1"), "data": {"a": "1"}}
     outcome = held(written(deployment(), config), written(deployment(tier="gpu")))

@@ -26,7 +26,7 @@ from reconciler.core.engines import (
     target_namespace,
 )
 from reconciler.core.engines.deployment import chart_steps
-from reconciler.core.engines.standing_objects import hold_immutable
+from reconciler.core.engines.standing_objects import hold_immutable, refuse_renamed_releases
 from reconciler.core.ledger import placement_record, proposal_record, request_record, restraints
 from reconciler.core.signals.past_demand import write_levels
 from reconciler.core.spread.inject import placement_injection
@@ -108,6 +108,8 @@ def render_placement(
     marker_path, record_path = chosen.marker_path(decided), f"{decided.name}/placement.yaml"
     before = {path.removeprefix(cluster): data for path, data in standing.items()}
     marker, replaced = before.pop(marker_path, b""), before.pop(record_path, b"")
+    if marker and replaced and chosen.charts_mode(spec) == "engine":
+        refuse_renamed_releases(placement_record.read_spec(replaced, f"{cluster}{record_path}"), spec)
     held = hold_immutable(
         before if marker else {},
         chosen.files(deployment),
@@ -117,11 +119,13 @@ def render_placement(
     )
     files = dict(held.files)
     # 2. The marker and the record hold it.
-    digest = placement_record.digest(files, replace(deployment.placement, kept=held.kept), spec)
+    old = placement_record.read_placement(replaced, f"{cluster}{record_path}") if held.whole else None
+    namespace = namespace if old is None else old.target_namespace
+    placement = decided.rendered(target_namespace=namespace, digest="", kept=held.kept)
+    digest = placement_record.digest(files, placement, spec)
     record = decided.rendered(target_namespace=namespace, digest=digest, kept=held.kept)
-    if held.whole:
-        old = placement_record.read_placement(replaced, f"{cluster}{record_path}").digest
-        files[marker_path] = marker.replace(old.encode(), digest.encode())
+    if old is not None:
+        files[marker_path] = marker.replace(old.digest.encode(), digest.encode())
     else:
         files[marker_path] = chosen.marker(replace(deployment, placement=record))
     files[record_path] = placement_record.write_placement(record, spec, charts=chosen.charts_mode(spec))

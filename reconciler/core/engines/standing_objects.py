@@ -7,11 +7,15 @@ taken back, with its healthy replicas. So:
 1. a companion, as a Job or an immutable ConfigMap beside the workload, keeps what it was created with, and the rest of
    the placement changes;
 2. a workload whose pods serve keeps everything, and so does all else in its placement: its selector, the labels of its
-   pods, a Service's selector and the files that its pods mount are one version. Its replicas, and its autoscalers, are
-   those of the new version, since the number that is said is the number that runs.
+   pods, a Service's selector and the files that its pods mount are one version. Its replicas, and the bounds of its
+   autoscalers, are those of the new version, since the number that is said is the number that runs.
 
-Metadata is taken from the new version in both, for what engines read there can always change. Charts that an engine
-installs itself are not seen here.
+The kind, namespace and name of an object are its most immutable fields: an engine would prune the object, with all of
+its pods at once, and make another. A workload is held where another takes its place. Only a deletion deletes: one that
+has gone while no other has come is pruned, if another workload stays. A release that an engine installs itself is
+uninstalled by a rename as well (`refuse_renamed_releases`); nothing else of such a chart is seen here.
+
+Metadata is taken from the new version in both, for what engines read there can always change.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from reconciler.core.engines.autoscaled_replicas import autoscaler
+from reconciler.core.engines.deployment import chart_steps
 from reconciler.core.engines.object_changes import object_name
 from reconciler.core.safety.commands import STEP_LABEL
 from reconciler.core.schema.yaml import emit, parse
@@ -27,14 +32,17 @@ from reconciler.core.validation.immutable_fields import immutable_changes
 from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.core.workloads.builtin_kinds import Kinds, kind_of
 from reconciler.core.workloads.paths import at, items, put, within
+from reconciler.core.workloads.podless_kinds import makes_no_pods
 from reconciler.errors import InvalidInput
 from reconciler.model.kubernetes.object_schema import ObjectSchemas
 from reconciler.model.kubernetes.workload_kind import Path
-from reconciler.model.workload import Json
+from reconciler.model.workload import DeploySpec, Json
 from reconciler.text.wording import count, join_names, sanitize
 
 _ObjectKey = tuple[str, str]
 """``group/Kind``, and ``namespace/name``."""
+
+_IDENTITY = "the kind, namespace and name"
 
 _MOST_NAMED = 5
 """Objects that a sentence names."""
@@ -42,6 +50,9 @@ _MOST_NAMED = 5
 _KUSTOMIZATION = "kustomize.config.k8s.io/Kustomization"
 _CHART_GROUPS = ("helm.toolkit.fluxcd.io/", "source.toolkit.fluxcd.io/")
 """Charts that Flux installs: their values hold replicas of their own."""
+
+_TARGET: Path = ("spec", "scaleTargetRef")
+"""The object that an autoscaler scales."""
 
 _STEP: Path = ("metadata", "labels", STEP_LABEL)
 
@@ -65,9 +76,9 @@ class _FileObject:
 
 
 def _describe(changes: Mapping[_ObjectKey, Sequence[Path]]) -> str:
-    """Name the immutable fields in which objects differ, of a handful of objects."""
+    """Name the immutable fields in which objects differ, of a handful of objects; one without fields is renamed."""
     texts = [
-        f"{join_names('.'.join(path) for path in paths)} of {kind.rpartition('/')[2]} {name}"
+        f"{join_names('.'.join(path) for path in paths) or _IDENTITY} of {kind.rpartition('/')[2]} {name}"
         for (kind, name), paths in changes.items()
     ]
     more = len(texts) - _MOST_NAMED
@@ -80,7 +91,7 @@ def hold_immutable(
     """Put back what cannot change in the new `files` of a placement; `standing` are those of the version before.
 
     With `charts`, whose pods may be unknown, what runs once is no workload. Only files that differ are read. Raises
-    InvalidInput where the replicas themselves are what cannot change.
+    InvalidInput where the replicas themselves are what cannot change, or are unknown under another name.
     """
     if not standing:
         return HeldFiles(files=files)
@@ -94,15 +105,17 @@ def hold_immutable(
             fields = tuple(set(fields) & set(immutable_changes(resized, entry.manifest, schemas)))
         if fields:
             changes[key] = tuple(sorted(fields))
-    if not changes:
+    renamed = _renamed(standing, old, new, kinds, charts=charts)
+    if not changes and not renamed:
         return HeldFiles(files=files)
     workloads = _workloads(files, kinds, charts=charts) & changes.keys()
-    for key in workloads:
-        _refuse_count(key, old[key].manifest, new[key].manifest, kinds)
-    named = _describe(changes)
-    if workloads:
+    after = {key: new[key] for key in old.keys() & new.keys()} | renamed
+    for key in {*workloads, *renamed}:
+        _refuse_count(key, old[key].manifest, after[key].manifest, kinds)
+    named = _describe({**dict.fromkeys(renamed, ()), **changes})
+    if workloads or renamed:
         kept = f"all but its replicas stays as it was placed, since nobody can change {named}"
-        return HeldFiles(files=_hold_all(standing, old, new, changes, kinds), kept=kept, whole=True)
+        return HeldFiles(files=_hold_all(standing, old, after, changes, kinds), kept=kept, whole=True)
     held = dict(files)
     for key, fields in changes.items():
         held[new[key].path] = emit(_held(old[key].manifest, new[key].manifest, fields)).encode()
@@ -124,8 +137,30 @@ def _objects(files: Mapping[str, bytes], paths: Iterable[str]) -> dict[_ObjectKe
             manifest = document.value
             metadata = manifest.get("metadata") if isinstance(manifest, dict) else None
             if isinstance(metadata, dict) and metadata.get("name") and group_kind(manifest) != _KUSTOMIZATION:
-                objects[group_kind(manifest), object_name(manifest)] = _FileObject(path=path, manifest=manifest)
+                objects[object_key(manifest)] = _FileObject(path=path, manifest=manifest)
     return objects
+
+
+def object_key(manifest: Json) -> _ObjectKey:
+    """Return what no version of an object changes: its ``group/Kind``, and its namespace and name."""
+    return group_kind(manifest), object_name(manifest)
+
+
+def refuse_renamed_releases(before: DeploySpec, after: DeploySpec) -> None:
+    """Refuse a version of a placement in which a release has another name or namespace. Raises InvalidInput.
+
+    An engine would uninstall the release, with all of its pods, and install another.
+    """
+    old, new = (
+        [(chart.release_namespace, chart.release_name) for chart in chart_steps(each)] for each in (before, after)
+    )
+    gone = [release for release in old if release not in new]
+    if gone and set(new) - set(old):
+        names = join_names(("/".join(filter(None, release)) for release in gone), _MOST_NAMED)
+        raise InvalidInput(
+            f"release {sanitize(names)} would be uninstalled with all of its pods (give it its name and namespace"
+            " again, or end the placement with `overspill revert`)"
+        )
 
 
 def _workloads(files: Mapping[str, bytes], kinds: Kinds, *, charts: bool) -> frozenset[_ObjectKey]:
@@ -140,6 +175,47 @@ def _workloads(files: Mapping[str, bytes], kinds: Kinds, *, charts: bool) -> fro
     }
     lasting = frozenset(key for key, kind in every.items() if not kind.once and kind.templates)
     return lasting or (frozenset() if charts else frozenset(every))
+
+
+def _renamed(
+    standing: Mapping[str, bytes],
+    old: Mapping[_ObjectKey, _FileObject],
+    new: Mapping[_ObjectKey, _FileObject],
+    kinds: Kinds,
+    *,
+    charts: bool,
+) -> dict[_ObjectKey, _FileObject]:
+    """Return the standing workloads in whose place others come, each with that object.
+
+    Raises InvalidInput where it cannot be said which object has the replicas of which.
+    """
+    before = _workloads(standing, kinds, charts=charts)
+    gone = sorted(before & (old.keys() - new.keys()), key=lambda key: old[key].path)
+    if not gone:
+        return {}
+    come = sorted(
+        (key for key in new.keys() - old.keys() if kind_of(new[key].manifest, kinds) or not makes_no_pods(key[0])),
+        key=lambda key: new[key].path,
+    )
+    if not come and len(gone) < len(before):
+        return {}
+    pairs = dict(zip(gone, come, strict=False))
+    if len(come) != len(gone) or not all(_counted_alike(old[key], new[pairs[key]], kinds) for key in gone):
+        names = join_names((f"{kind.rpartition('/')[2]} {name}" for kind, name in gone), _MOST_NAMED)
+        raise InvalidInput(
+            f"{sanitize(names)} would be deleted with all of its pods, and the new version does not say how many"
+            " replicas it is to have (give it its kind, namespace and name again, or end the placement with"
+            " `overspill revert`)"
+        )
+    return {key: new[pairs[key]] for key in gone}
+
+
+def _counted_alike(before: _FileObject, after: _FileObject, kinds: Kinds) -> bool:
+    """Return whether the replicas of one object can be those of another: in the same fields, or in one field each."""
+    one, other = kind_of(before.manifest, kinds), kind_of(after.manifest, kinds)
+    if one is None or other is None:
+        return False
+    return one.replicas == other.replicas or len(one.replicas) == len(other.replicas) == 1
 
 
 def _refuse_count(key: _ObjectKey, before: Json, after: Json, kinds: Kinds) -> None:
@@ -173,21 +249,42 @@ def _hold_all(
     changes: Mapping[_ObjectKey, Sequence[Path]],
     kinds: Kinds,
 ) -> dict[str, bytes]:
-    """Return the standing files, with the replicas and the metadata of the new version, its autoscalers and charts."""
+    """Return the standing files, with the replicas, metadata, autoscalers and charts of the new version.
+
+    `new` has the new version of each object that stands, under another name or not. An autoscaler goes on scaling what
+    it did, and one that is new is none of the standing files: what it scales may be what is held.
+    """
     held = dict(standing)
     for key, entry in old.items():
-        if key in new:
-            after = new[key].manifest
-            kept = after
-            if not autoscaler(after) and not key[0].startswith(_CHART_GROUPS):
-                kept = _with_replicas(_held(entry.manifest, after, changes.get(key, ())), after, kinds)
-            held[entry.path] = emit(kept).encode()
+        if key not in new:
+            continue
+        before, after = entry.manifest, new[key].manifest
+        kept = after
+        if object_key(after) != key:
+            kept = _with_replicas(before, after, kinds)
+        elif autoscaler(after):
+            kept = _with_target(after, before)
+        elif not key[0].startswith(_CHART_GROUPS):
+            kept = _with_replicas(_held(before, after, changes.get(key, ())), after, kinds)
+        held[entry.path] = emit(kept).encode()
     return held
 
 
+def _with_target(after: Json, before: Json) -> Json:
+    """Give an autoscaler the target that it stands with."""
+    target = at(before, _TARGET)
+    return after if target is None or at(after, _TARGET) == target else put(after, _TARGET, target)
+
+
 def _with_replicas(held: Json, after: Json, kinds: Kinds) -> Json:
-    """Give an object the replicas of its new version, in each field that counts them."""
-    kind = kind_of(after, kinds)
+    """Give an object the replicas of its new version, in each field that counts them.
+
+    Of a new version of another kind, the number of its one field is taken.
+    """
+    kind, own = kind_of(after, kinds), kind_of(held, kinds)
+    if kind is not None and own is not None and kind.replicas != own.replicas:
+        number = at(after, kind.replicas[0])
+        return held if number is None else put(held, own.replicas[0], number)
     for replicas_path in kind.replicas if kind is not None else ():
         for item in items(after, replicas_path):
             path = within(replicas_path, item, replicas_path)
