@@ -20,6 +20,18 @@ def backoff(failures: int, *, first: float, longest: float, luck: float) -> floa
     return span * (1 + luck) / 2
 
 
+LONGEST_QUIET = 600.0
+"""Seconds that a server which names no time is left alone at most."""
+
+
+def quiet(failures: int, *, asked: float, luck: float) -> float:
+    """Return the seconds to leave a server alone that has refused so many calls in a row for their rate.
+
+    Each call prolongs such a limit, so that it is never less than the server asked for, and grows as `backoff` does.
+    """
+    return backoff(failures, first=2 * asked, longest=max(2 * asked, LONGEST_QUIET), luck=luck)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backoff:
     """The bounds of a back-off, in seconds: what the timings of different callers have in common."""

@@ -7,10 +7,14 @@ An answer is bounded in bytes, and the whole exchange in time (`http_exchange`);
 
 from __future__ import annotations
 
+import re
 import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -28,6 +32,9 @@ from reconciler.text.json_input import UnreadableJson, parse_json
 _KEPT = 120.0
 """Seconds that an idle connection is kept: several rounds of Prometheus queries."""
 _MOST_WORDS = 200
+_MOST_REASON = 60
+_LONGEST_WAIT = timedelta(days=1)
+_SECONDS, _EPOCH = re.compile(r"[0-9]{1,9}"), re.compile(r"[0-9]{1,11}")
 ANSWER = JsonBounds(size=HTTP_ANSWER_SIZE, values=HTTP_ANSWER_VALUES, depth=HTTP_ANSWER_DEPTH)
 """The bounds of any answer in JSON."""
 
@@ -64,6 +71,7 @@ class HttpAnswer:
 
     status: int
     reason: str
+    """At most 60 printable characters of the server's own words."""
     headers: Mapping[str, str]  # names in any case
     body: bytes = field(repr=False)
     complete: bool  # false for a body that was cut at the limit
@@ -72,6 +80,48 @@ class HttpAnswer:
     def json(self) -> Any:
         """The JSON value of the body; None where it has none, or not all of it was read."""
         return json_in(self.body) if self.complete else None
+
+    @property
+    def retry_after(self) -> timedelta:
+        """The time that the server asks to be left alone, a day at most; zero where it asks for none.
+
+        Retry-After has seconds or a date, which counts from the server's own; GitHub's and GitLab's limits may have
+        the end of their window alone, in seconds since 1970 (docs.github.com/rest/using-the-rest-api).
+        """
+        asked, now = self.headers.get("retry-after", ""), _moment(self.headers.get("date", ""))
+        if _SECONDS.fullmatch(asked):
+            wait = timedelta(seconds=int(asked))
+        elif end := _moment(asked) or (_window_end(self.headers) if self._limits_rate else None):
+            wait = end - now if now else timedelta()
+        else:
+            wait = timedelta()
+        return min(max(wait, timedelta()), _LONGEST_WAIT)
+
+    @property
+    def asks_for_quiet(self) -> bool:
+        """Whether a call was refused for its rate, or the server asks to be left alone."""
+        busy = self.status in (HTTPStatus.FORBIDDEN, HTTPStatus.SERVICE_UNAVAILABLE)
+        return self._limits_rate or (busy and "retry-after" in self.headers)
+
+    @property
+    def _limits_rate(self) -> bool:
+        """Whether it refuses a call for its rate; GitHub answers 403 as well."""
+        spent = self.status == HTTPStatus.FORBIDDEN and self.headers.get("x-ratelimit-remaining") == "0"
+        return spent or self.status == HTTPStatus.TOO_MANY_REQUESTS
+
+
+def _moment(text: str) -> datetime | None:
+    """Return the moment of a date in a header; None for anything else."""
+    try:
+        moment = parsedate_to_datetime(text)
+        return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _window_end(headers: Mapping[str, str]) -> datetime | None:
+    end = headers.get("x-ratelimit-reset") or headers.get("ratelimit-reset", "")
+    return datetime.fromtimestamp(int(end), UTC) if _EPOCH.fullmatch(end) else None
 
 
 class HttpClient:
@@ -161,7 +211,7 @@ class HttpClient:
             raise _no_answer(error, self._authorities_from) from error
         return HttpAnswer(
             status=response.status_code,
-            reason=response.reason_phrase,
+            reason=shortened(response.reason_phrase, _MOST_REASON),
             headers=response.headers,
             body=content[:limit],
             complete=len(content) <= limit,

@@ -11,10 +11,12 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from datetime import timedelta
 from http import HTTPStatus
 from urllib.parse import quote
 
 from reconciler.adapters.git.remote import Credentials, check_address
+from reconciler.adapters.git.remote_errors import RATE_LIMIT_PAUSE
 from reconciler.adapters.git_host import HostAddress, find_host
 from reconciler.core.readiness.branch_rules import HostSoftware
 from reconciler.errors import InvalidInput, Transient
@@ -26,6 +28,8 @@ from reconciler.text.json_fields import JsonObject, UnreadableField
 
 _LIMIT = 4 << 20
 """Bytes that are read of an answer."""
+_LONGEST_PAUSE = timedelta(hours=1)
+"""Windows of hosts last an hour; whatever one asks for, it is asked again after that."""
 _PAGE = 50
 _PAGES = 20
 """Most pages that are read of a list, the newest first: an older pull request is taken for none."""
@@ -132,7 +136,10 @@ class _Dialect(ABC):
             answer = self._http.send(method, f"{self._host.api}{path}", headers=headers, body=data, limit=_LIMIT)
         except NoAnswer as error:
             raise Transient(f"{doing}: {error}") from error
-        if answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR or answer.status == HTTPStatus.TOO_MANY_REQUESTS:
+        if answer.asks_for_quiet:
+            pause = min(max(answer.retry_after, RATE_LIMIT_PAUSE), _LONGEST_PAUSE)
+            raise Transient(f"{doing}: it answers {answer.status} {answer.reason} (a rate limit)", pause=pause)
+        if answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             raise Transient(f"{doing}: it answers {answer.status} {answer.reason}")
         return answer
 

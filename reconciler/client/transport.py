@@ -186,7 +186,7 @@ class Transport:
         refused = refusal(status, answer.body, asked=request, nameless=nameless)
         passes = status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in _BUSY
         if passes and refused.reason not in _LASTING:
-            raise _RetryableError(f"it answers {status}: {refused}", wait=_retry_after(answer.headers))
+            raise _RetryableError(f"it answers {status}: {refused}", wait=answer.retry_after.total_seconds())
         raise refused
 
 
@@ -194,12 +194,6 @@ def _headers(token: str) -> dict[str, str]:
     if not (token.isascii() and token.isprintable()) or " " in token:
         raise InvalidInput("OVERSPILL_TOKEN holds what cannot stand in a header (try the token and nothing else)")
     return {"Accept": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
-
-
-def _retry_after(headers: Mapping[str, str]) -> float:
-    """Parse the seconds of a Retry-After header; dates are ignored."""
-    seconds = headers.get("retry-after", "")
-    return float(seconds) if seconds.isdecimal() and len(seconds) < 6 else 0  # noqa: PLR2004 - a day has five digits
 
 
 def _later(wait: float) -> str:

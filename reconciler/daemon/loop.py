@@ -19,7 +19,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import structlog
 
-from reconciler.backoff import backoff
+from reconciler.backoff import backoff, quiet
 from reconciler.errors import Bug, Conflict, HostKeyChanged, InvalidInput, LostBranch, OverspillError, Transient
 from reconciler.ports import Clock
 
@@ -103,9 +103,6 @@ class Alarm(Protocol):
         """Wake with reason ``alarm`` at `moment`, in place of any earlier setting."""
         ...
 
-
-_LONGEST_QUIET = timedelta(minutes=10)
-"""The longest back-off under a rate limit."""
 
 _RESULTS = {Conflict: PassResult.CONFLICT, InvalidInput: PassResult.REFUSED}
 
@@ -255,11 +252,11 @@ class Loop(Generic[OutcomeT]):
         except Exception as error:  # noqa: BLE001 - a bug must not end the daemon: what has lapsed must still be reverted
             self._fail(error, fetched=fetched)
             self._failures += 1
-            longest = self._longest_backoff.total_seconds()
-            first = min(1.0, longest)
-            if isinstance(error, Transient) and error.pause is not None:  # each call prolongs a rate limit
-                first, longest = error.pause.total_seconds(), max(longest, _LONGEST_QUIET.total_seconds())
-            pause = backoff(self._failures, first=first, longest=longest, luck=self._random())
+            if isinstance(error, Transient) and error.pause is not None:
+                pause = quiet(self._failures, asked=error.pause.total_seconds(), luck=self._random())
+            else:
+                longest = self._longest_backoff.total_seconds()
+                pause = backoff(self._failures, first=min(1.0, longest), longest=longest, luck=self._random())
             self._resting = timedelta(seconds=pause)
             return _Rest(until=time.monotonic() + pause, cut_by=frozenset({RELOAD}))
         return _Rest(until=self._poll_at, cut_by=_EVERY_REASON)

@@ -8,6 +8,7 @@ import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from datetime import timedelta
 from pathlib import Path
 
 import httpx2
@@ -15,7 +16,7 @@ import pytest
 
 from reconciler.app.world import PATIENCE
 from reconciler.errors import InvalidInput
-from reconciler.http_client import HttpClient, NoAnswer, json_in
+from reconciler.http_client import HttpAnswer, HttpClient, NoAnswer, json_in
 from reconciler.http_exchange import ProxyRules
 from reconciler.model.bounds import (
     HTTP_ANSWER_DEPTH,
@@ -257,3 +258,43 @@ def _copy(source: socket.socket, to: socket.socket) -> None:
     with suppress(OSError):
         while data := source.recv(1 << 16):
             to.sendall(data)
+
+
+def test_words_of_a_status_are_shortened_for_all_callers() -> None:
+    def answer(connection: socket.socket, _: threading.Event) -> None:
+        connection.recv(4096)
+        connection.sendall(b"HTTP/1.1 503 " + b"x\xff" * 10_000 + b"\r\nContent-Length: 0\r\n\r\n")
+
+    with peer(answer) as address, HttpClient(timeout=5) as http:
+        reason = http.send("GET", f"http://{address}/", limit=0).reason
+    assert len(reason) <= 60
+    assert reason.isprintable()
+
+
+DATE = "Fri, 20 Nov 2026 10:00:00 GMT"
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "seconds"),
+    [
+        (200, {}, 0),
+        (503, {"retry-after": "7"}, 7),
+        (503, {"retry-after": "99999999"}, 86_400),
+        (503, {"retry-after": "-3"}, 0),
+        (503, {"retry-after": "1_0"}, 0),
+        (503, {"retry-after": "Fri, 20 Nov 2026 10:02:00 GMT", "date": DATE}, 120),
+        (503, {"retry-after": "Fri, 20 Nov 2026 09:00:00 GMT", "date": DATE}, 0),
+        (503, {"retry-after": "Fri, 20 Nov 2026 10:02:00 GMT"}, 0),
+        (503, {"retry-after": "Mon, 01 Jan 0001 00:00:00 +2359", "date": DATE}, 0),
+        (429, {"x-ratelimit-reset": "1795168920", "date": DATE}, 120),
+        (429, {"x-ratelimit-reset": "9" * 400, "date": DATE}, 0),
+        (429, {"retry-after": "7", "x-ratelimit-reset": "1795168920", "date": DATE}, 7),
+        (403, {"x-ratelimit-remaining": "12", "x-ratelimit-reset": "1795168920", "date": DATE}, 0),
+        (429, {"retry-after": "soon", "date": "never"}, 0),
+    ],
+)
+def test_time_that_a_server_asks_for_is_read_from_what_it_says(
+    status: int, headers: dict[str, str], seconds: int
+) -> None:
+    answer = HttpAnswer(status=status, reason="", headers=httpx2.Headers(headers), body=b"", complete=True)
+    assert answer.retry_after == timedelta(seconds=seconds)

@@ -530,6 +530,19 @@ def test_burst_that_was_approved_ends_like_any_other(remote: Remote, tmp_path: P
         assert here.subjects[0].startswith('Revert "burst(llm/vllm): 3 replicas on worker-2')
 
 
+def test_rate_limit_ends_the_look_at_its_first_refusal(remote: Remote, tmp_path: Path) -> None:
+    with fleet(remote, tmp_path) as here:
+        here.passes.run()
+        for stray in "ab":  # branches whose proposals are gone, each of which the host is asked about
+            here.remote.git("branch", f"overspill/proposals/llm/{stray}-0123456789ab", "placements")
+        here.host.answers = {"GET /pulls": (429, {})}
+        here.host.headers = {"Retry-After": "600"}
+        with pytest.raises(Transient, match="a rate limit") as caught:
+            here.desk.tend()
+        assert caught.value.pause == timedelta(minutes=10)
+        assert len([call for call in here.host.calls if call.endswith("/pulls")]) == 1
+
+
 def test_host_that_is_away_holds_up_no_pass(remote: Remote, tmp_path: Path) -> None:
     with fleet(remote, tmp_path) as here:
         request = here.propose()

@@ -101,3 +101,21 @@ def test_host_that_is_away_is_logged_once_and_asked_again() -> None:
         "bug; proposals are not followed",
         "following proposals again",
     ]
+
+
+def test_rate_limit_is_waited_out_whatever_is_proposed_meanwhile() -> None:
+    desk = Desk(Transient("a rate limit", pause=timedelta(milliseconds=700)), (ORDER,))
+    with following(desk, used=lambda: True, every=timedelta(milliseconds=10)) as (follower, orders):
+        until(lambda: desk.looked == 1)
+        began = time.monotonic()
+        while time.monotonic() < began + 0.5:
+            follower.publish([PROPOSED], ())
+            time.sleep(0.01)
+        assert desk.looked == 1
+        assert orders.get(timeout=60) == ORDER
+
+
+def test_end_does_not_wait_for_a_rate_limit() -> None:
+    desk = Desk(Transient("a rate limit", pause=timedelta(hours=1)))
+    with following(desk, used=lambda: True, every=timedelta(milliseconds=10)):
+        until(lambda: desk.looked == 1)

@@ -42,7 +42,7 @@ class Request:
 class GitHost:
     """A host of one software over a bare repository. With `down` it answers 502.
 
-    `answers` stand in place of its own, by method and the end of the path.
+    `answers` stand in place of its own, by method and the end of the path, and have the `headers`.
     """
 
     software: HostSoftware
@@ -51,6 +51,7 @@ class GitHost:
     calls: list[str] = field(default_factory=list)
     down: bool = False
     answers: dict[str, tuple[int, Any]] = field(default_factory=dict)
+    headers: dict[str, str] = field(default_factory=dict)
     url: str = ""
 
     @property
@@ -116,17 +117,19 @@ class _Handler(LoopbackHandler):
             for asked, answer in host.answers.items()
             if asked.split()[0] == self.command and parts.path.endswith(asked.split()[1])
         ]
+        headers: dict[str, str] = {}
         if host.down:
             status, answer = 502, {"message": "Bad Gateway"}
         elif odd:
             status, answer = odd[0]
+            headers = host.headers
             if isinstance(answer, bytes):
                 self.reply(status, answer, {"Content-Type": "text/html"})
                 return
         else:
             call = _Call(self.command, parts.path, query, body, self.headers.get("Authorization", ""))
             status, answer = _answer(host, call)
-        self.reply_json(status, answer)
+        self.reply_json(status, answer, headers)
 
     do_GET = do_POST = do_PUT = do_PATCH = _any
 

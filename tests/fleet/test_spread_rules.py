@@ -167,7 +167,7 @@ REFUSED = {
     ),
     "a name of two lines": (
         'subsets: [{name: "a\\nb"}]',
-        "8: spec.subsets[0].name: 'a\\\\x0ab' cannot be told in one line (at most 100 characters, and no line ends",
+        "8: spec.subsets[0].name: 'a\\\\nb' cannot be told in one line (at most 100 characters, and no line ends",
     ),
     "a value too many": (
         "subsets: [{name: a, requiredNodeSelectorTerm: {matchExpressions: [{key: k, operator: Exists, values: [x]}]}}]",

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
+from datetime import timedelta
+
 import pytest
 
 from reconciler.adapters.git.remote import Credentials
 from reconciler.adapters.pull_requests import HostPullRequests
 from reconciler.core.readiness.branch_rules import HostSoftware
-from reconciler.errors import InvalidInput
+from reconciler.errors import InvalidInput, Transient
 from reconciler.model.approval import PullRequest
 from tests.builders.remote import Remote
 from tests.fakes.git_host import TOKEN, GitHost, Request, hosting
@@ -122,3 +125,42 @@ def test_pages_without_an_end_are_read_to_a_limit(remote: Remote) -> None:
         host.answers = {"GET /pulls": (200, [{"number": 1}])}
         assert find(host) is None
         assert 2 < len(host.calls) < 30
+
+
+@every_host
+@pytest.mark.parametrize(
+    ("status", "headers", "seconds"),
+    [
+        (429, {}, 30),
+        (429, {"Retry-After": "600"}, 600),
+        (429, {"Retry-After": "5"}, 30),
+        (429, {"Retry-After": "31536000"}, 3600),
+        (403, {"Retry-After": "90"}, 90),  # GitHub's secondary limits
+        (403, {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "{soon}"}, 300),  # and its primary one
+        (429, {"RateLimit-Reset": "{soon}"}, 300),
+        (503, {"Retry-After": "120"}, 120),
+        (503, {}, None),
+    ],
+)
+def test_host_is_left_alone_for_as_long_as_it_asks(
+    remote: Remote, software: HostSoftware, status: int, headers: dict[str, str], seconds: int | None
+) -> None:
+    with hosting(software, remote) as host:
+        host.answers = {f"GET {path}": (status, {"message": "slow down"}) for path in ("pulls", "merge_requests")}
+        host.headers = {name: value.format(soon=int(time.time()) + 300) for name, value in headers.items()}
+        with pytest.raises(Transient, match=f"{status}") as caught:
+            find(host)
+    if seconds is None:
+        assert caught.value.pause is None
+    else:
+        assert caught.value.pause is not None
+        assert abs(caught.value.pause - timedelta(seconds=seconds)) < timedelta(seconds=10)
+        assert "a rate limit" in str(caught.value)
+
+
+def test_login_that_may_not_is_no_rate_limit(remote: Remote) -> None:
+    with hosting(HostSoftware.GITHUB, remote) as host:
+        host.answers = {"GET pulls": (403, {"message": "Resource not accessible"})}
+        host.headers = {"X-RateLimit-Remaining": "4999", "X-RateLimit-Reset": "1800000000"}
+        with pytest.raises(InvalidInput, match="try a token of git that may write pull requests"):
+            find(host)

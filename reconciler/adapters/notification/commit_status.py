@@ -90,13 +90,16 @@ class CommitStatusSender(SingleTarget):
         # 1. GitLab has this very status.
         if answer.status == _REFUSED and SAME_AGAIN.encode() in answer.body:
             return
-        # 2. The host does not know the commit, as after a rewritten source branch.
+        # 2. It limits the rate of calls.
+        if answer.asks_for_quiet:
+            raise NotTaken(f"{host.software} answers {answer.status}: a rate limit")
+        # 3. The host does not know the commit, as after a rewritten source branch.
         if answer.status in _UNKNOWN:
             seen = http.send("GET", f"{host.api}{request.repository}", headers=self._headers(host), limit=0)
             if seen.status // 100 == 2:  # noqa: PLR2004 - good answers begin with it
                 self._remark(f"{host.software} takes no status of commit {commit[:12]}: does it have it?")
                 return
-        # 3. The login may not.
+        # 4. The login may not.
         if answer.status in (*_UNKNOWN, *_LOGINS):
             raise NotTaken(
                 f"{host.software} answers {answer.status} (may its token write commit statuses? Name one by tokenFrom)"

@@ -12,7 +12,6 @@ from urllib.parse import urlencode
 from reconciler.http_client import ConnectionLost, HttpAnswer, HttpClient
 from reconciler.model.outward_call import OutwardCall
 from reconciler.ports import MeasureCall
-from reconciler.text.findings import shortened
 
 
 class KeptConnection:
@@ -66,7 +65,7 @@ class KeptConnection:
 
 def trouble(answer: HttpAnswer, *, service: str, access: str) -> str:
     """Say what an answer that tells nothing is most likely due to; `access` is the setting that gives access."""
-    answered = f"it answers {answer.status} {shortened(answer.reason, 60)}".rstrip()
+    answered = f"it answers {answer.status} {answer.reason}".rstrip()
     if answer.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
         return f"{answered} (is {access} right?)"
     if HTTPStatus.MULTIPLE_CHOICES <= answer.status < HTTPStatus.BAD_REQUEST:

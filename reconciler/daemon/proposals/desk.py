@@ -92,6 +92,8 @@ class ProposalDesk:
         for done, (name, step) in enumerate(steps.items(), start=1):
             order = self._contained(name, step)
             silent += isinstance(order, Transient)
+            if isinstance(order, Transient) and order.pause is not None:
+                raise order  # each call prolongs a rate limit
             if isinstance(order, Transient) and silent == done and (silent == _PATIENT or done == len(steps)):
                 raise order  # the host answers nothing at all
             if isinstance(order, Order):

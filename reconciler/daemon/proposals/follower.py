@@ -10,14 +10,16 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from datetime import timedelta
+from random import random
 from threading import Condition, Thread
 
 import structlog
 
+from reconciler.backoff import quiet
 from reconciler.core.decide.state.order import Order
 from reconciler.daemon.orders.order_queue import OrderResult
 from reconciler.daemon.proposals.desk import ProposalDesk
-from reconciler.errors import OverspillError
+from reconciler.errors import OverspillError, Transient
 from reconciler.model.events.event import Event, Push
 from reconciler.model.events.event_kind import EventKind
 
@@ -55,6 +57,7 @@ class ProposalFollower:
         self._closing = False
         self._desk: ProposalDesk | None = None
         self._trouble = ""
+        self._limited, self._quiet_until = 0, 0.0
         self._thread = Thread(target=self._run, name="proposals", daemon=True)
 
     def start(self) -> None:
@@ -80,8 +83,11 @@ class ProposalFollower:
         while self._wait():
             try:
                 self._tend()
+                self._limited = 0
             except OverspillError as error:
                 self._log(str(error))
+                if isinstance(error, Transient) and error.pause is not None:
+                    self._leave_alone(error.pause)
             except Exception:  # a bug must not end the thread: later proposals would have no pull request
                 log.exception("bug; proposals are not followed")
         if self._desk is not None:
@@ -90,6 +96,7 @@ class ProposalFollower:
     def _wait(self) -> bool:
         """Wait until there is something to do; False at the end."""
         with self._changed:
+            self._changed.wait_for(lambda: self._closing, max(0.0, self._quiet_until - time.monotonic()))
             while not self._closing:
                 rest = self._every if self._desk is not None else min(_FIRST, self._every)
                 if self._changed.wait_for(lambda: self._due or self._closing, rest) or self._is_used():
@@ -109,6 +116,12 @@ class ProposalFollower:
                 answer = receipt.result(max(0.0, deadline - time.monotonic())).answer
                 if answer.denial is not None:
                     log.info("proposal", line=answer.message)
+
+    def _leave_alone(self, asked: timedelta) -> None:
+        """Have the next look wait for the end of a rate limit, whatever is proposed meanwhile."""
+        self._limited += 1
+        luck = random()  # noqa: S311 - spreads load, keeps no secret
+        self._quiet_until = time.monotonic() + quiet(self._limited, asked=asked.total_seconds(), luck=luck)
 
     def _log(self, trouble: str) -> None:
         """Log a trouble when it begins and when it ends."""
