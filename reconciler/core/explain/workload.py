@@ -499,7 +499,9 @@ def _conclusion(
     demand = inputs.demands.get(workload)
     # 1. The workload never bursts.
     if workload not in inputs.desired.policies:
-        return (f"{workload} does not burst: no BurstPolicy covers it. Add it to the spec.templates of one.",)
+        broken = len({problem.path for problem in inputs.desired.problems})
+        unread = f" {count(broken, 'file')} with problems may hold one: `overspill check` lists them." if broken else ""
+        return (f"{workload} does not burst: no BurstPolicy covers it. Add it to the spec.templates of one.{unread}",)
     if demand is None:
         way_out = "Set the annotation overspill.dev/workload to <namespace>/<name>."
         return (f"{workload} does not burst: nothing says which object on its primary is counted. {way_out}",)
