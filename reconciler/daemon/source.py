@@ -69,8 +69,8 @@ def missing_branch(repository: Repository, branch: str) -> InvalidInput:
     hint = (
         f"{names}, or push yours: `git push origin {branch}`"
         if names
-        else "the remote answers without any branch. If it is new: push the files to it, or begin them with `overspill"
-        " init`. If it is not: look at the host, and whether the address still leads to it"
+        else "the remote answers without any branch. If it is new: commit the files and push them to it, or begin them"
+        " with `overspill init`. If it is not: look at the host, and whether the address still leads to it"
     )
     return InvalidInput(f"reading the fleet repository: its source branch {branch!r} does not exist ({hint})")
 

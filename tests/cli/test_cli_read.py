@@ -66,7 +66,7 @@ def test_source_branch_that_does_not_exist_is_named_with_the_one_that_was_meant(
     )
     fleet.move("main", None)
     assert (
-        "'main' does not exist (the remote answers without any branch. If it is new: push the files to it"
+        "'main' does not exist (the remote answers without any branch. If it is new: commit the files and"
         in overspill(*command.split()).stderr
     )
 
