@@ -156,7 +156,8 @@ class SourceReader:
             reported += [*file_problems, last_good_version(blob).at(path)]
         reported += [each.problem for each in moved]
         shown = (entry for entry in others.values() if not any(is_at(entry.path, path) for path in problems_of))
-        reported += [problem for problem in unread_entries(shown, files) if not is_ignored(problem.path, files)]
+        unread = unread_entries(shown, files, self._misnamed)
+        reported += [problem for problem in unread if not is_ignored(problem.path, files)]
         incomplete = bool(settled.refused) or any(path not in settled.in_force for path in problems_of)
         return replace(settled.desired, problems=tuple(sorted(reported)), incomplete=incomplete)
 
@@ -402,6 +403,11 @@ class SourceReader:
         wanted = tuple(blobs)
         self._parse(wanted)
         return {blob: self._parsed[blob] for blob in wanted}
+
+    def _misnamed(self, entry: TreeEntry) -> ParsedFile:
+        """Return what a file holds whose name is not read."""
+        self._looked_at.add(entry.blob)
+        return ParsedFile() if entry.size > MAX_BYTES else self._read((entry.blob,))[entry.blob]
 
     def _is_good(self, blob: BlobId) -> bool:
         """Tell whether a version has no error of its own."""

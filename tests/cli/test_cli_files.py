@@ -213,6 +213,34 @@ def test_check_of_a_file_tells_its_own_problems_as_its_repository_has_them(
     assert terminal("check", "../policies.yaml").stdout.startswith("../policies.yaml:9: spec.hold: ")
 
 
+@pytest.mark.parametrize("marked", [True, False], ids=["with a Fleet", "by its folders"])
+def test_check_of_a_directory_in_a_fleet_tells_its_own_problems_as_the_repository_has_them(
+    terminal: Terminal, files: Path, monkeypatch: pytest.MonkeyPatch, marked: bool
+) -> None:
+    for kind in ("policies", "clusters", "workspaces"):
+        (files / kind).mkdir()
+        (files / f"{kind}.yaml").rename(files / kind / "all.yaml")
+    (files / "fleet.yaml").unlink(missing_ok=True)
+    if marked:
+        (files / "fleet.yaml").write_text(SOURCE_FILES["fleet.yaml"])
+    assert terminal.done("check", str(files / "policies")).endswith(f"{files}/policies: 0 errors, 0 warnings\n")
+    broken = SOURCE_FILES["policies.yaml"].replace("1h", "'1 hour'")
+    (files / "policies" / "all.yaml").write_text(broken)
+    workspaces = (files / "workspaces" / "all.yaml").read_text()
+    (files / "workspaces" / "all.yaml").write_text(workspaces.replace("worker-3", "worker-9"))
+    result = terminal("check", str(files / "policies"))
+    first, *_, tally, others = result.stdout.splitlines()
+    assert result.exit_code == 1
+    assert first.startswith(f"{files}/policies/all.yaml:9: spec.hold: ")
+    assert tally == f"{files}/policies: 1 error, 0 warnings"
+    assert others == f"In other files: 1 error, 0 warnings (`overspill check {files}` tells them)"
+    monkeypatch.chdir(files / "policies")
+    assert terminal("check").stdout.startswith("all.yaml:9: spec.hold: ")
+    assert terminal("check", "../workspaces").stdout.startswith("../workspaces/all.yaml:4: ")
+    (files / "docs").mkdir()
+    assert "no file of a fleet repository is in here" in terminal("check", str(files / "docs")).stderr
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [
@@ -412,6 +440,10 @@ UNREAD = {
         "apiVersion: x.example.com/v1\nkind: Tool\n",
         "web.yaml:1: holds a plain Tool, which is not read and goes to no cluster (add it to a WorkloadTemplate if",
     ),
+    "SOPS": (
+        "data: ENC[AES256_GCM,data:x]\nsops: {mac: ENC[x]}\n",
+        "web.yaml: is encrypted by SOPS, and nothing is read",
+    ),
     "broken YAML": ("foo: [1,2\n", "web.yaml:2: is not read, for it is no YAML: did not find expected"),
     "values without a kind": ("replicas: 3\n", "web.yaml:1: is not read, for nothing in it has a kind (add apiVersion"),
 }
@@ -427,6 +459,35 @@ def test_a_file_that_is_not_read_is_a_warning_with_the_way_out(
     printed = terminal.done("check", str(files))
     assert f"fleet/{folder}{told}" in printed
     assert printed.endswith(": 0 errors, 1 warning\n")
+
+
+@pytest.mark.parametrize("name", ["web.yaml.bak", "web.yaml~", "web.YML.disabled", "web.ymal", "web.json.txt"])
+def test_a_file_of_ours_that_is_not_read_for_its_name_is_told(terminal: Terminal, files: Path, name: str) -> None:
+    folder = files / "templates"
+    folder.mkdir()
+    (folder / name).write_text(SOURCE_FILES["policies.yaml"])
+    (files / "docs").mkdir()
+    (files / "docs" / name).write_text(SOURCE_FILES["policies.yaml"])
+    (folder / "README.md").write_text(SOURCE_FILES["policies.yaml"])
+    (folder / f"foreign.{name}").write_text(PLAIN)
+    printed = terminal.done("check", str(files))
+    assert f"templates/{name}: is not read for its name, and holds BurstPolicy " in printed
+    assert printed.endswith(": 0 errors, 1 warning\n")
+    (folder / name).rename(folder / "web.YAML")
+    assert "templates/web.YAML:2: kind: a BurstPolicy is read from policies" in terminal("check", str(files)).output
+
+
+def test_a_git_lfs_pointer_among_files_of_ours_is_an_error(terminal: Terminal, files: Path) -> None:
+    pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'4d' * 32}\nsize 1234\n"
+    for path in ("docs/web.yaml", "templates/web.yaml"):
+        (files / path).parent.mkdir()
+        (files / path).write_text(pointer)
+    result = terminal("check", str(files))
+    assert result.exit_code == 1
+    assert (
+        result.output.count("is a Git LFS pointer, and nothing is read in it (commit its content: exclude it in") == 1
+    )
+    assert "templates/web.yaml: is a Git LFS pointer" in result.output
 
 
 def test_what_is_plainly_foreign_is_one_line(terminal: Terminal, files: Path) -> None:

@@ -151,6 +151,20 @@ def test_what_is_new_and_cannot_be_read_is_told_among_files_of_ours_alone(real, 
         assert told == {"templates/new.yaml", "templates/more", "values.yaml"}
 
 
+def test_what_is_not_read_beside_files_of_ours_is_told_by_the_daemon_as_well(real, tmp_path):
+    remote, repository, reader = real
+    remote.commit(
+        "main", {"templates/new.yaml": POINTER, "templates/old.yaml.bak": TEMPLATE, "docs/x.yaml.bak": TEMPLATE}
+    )
+    for desired in (reader.desired(repository.fetch().source), fresh(remote, tmp_path)):
+        assert [line.partition(" (")[0] for line in errors(desired)] == [
+            "templates/new.yaml: is a Git LFS pointer, and nothing is read in it"
+        ]
+        assert [line.partition(" (")[0] for line in warnings(desired)] == [
+            "templates/old.yaml.bak: is not read for its name, and holds WorkloadTemplate vllm"
+        ]
+
+
 def test_the_history_is_found_behind_many_commits_and_many_bad_versions(real, tmp_path):
     remote, repository, reader = real
     for number in range(FIRST_STEP + 5):

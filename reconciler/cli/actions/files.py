@@ -7,6 +7,7 @@ import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -23,7 +24,7 @@ from reconciler.core.fleet.paths import FLEET_FILE
 from reconciler.core.fleet.read_file import assemble, is_read, parse_file
 from reconciler.core.fleet.sources.plain_manifests import in_source, path_sources, plain_manifests
 from reconciler.core.fleet.standing_paths import directories_like_files, is_at
-from reconciler.core.fleet.unread_files import UnreadFile, folder_summary, unread_entries, unread_file
+from reconciler.core.fleet.unread_files import Surroundings, UnreadFile, folder_summary, unread_entries, unread_file
 from reconciler.core.observe.node_pool_differences import with_node_pool_differences
 from reconciler.core.observe.template_differences import with_template_differences
 from reconciler.core.schema import KINDS, json_schema
@@ -62,10 +63,10 @@ class RepositoryCheck:
 def check(path: Path, observations: Path | None, form: CheckForm) -> None:
     """Print all problems of the files of a directory; exit with 1 when there is an error.
 
-    Of a file its own problems are printed, as the repository has them that it is in. With `observations`, templates are
-    compared with what their primaries run.
+    Of a file, or of a directory within a fleet repository, its own problems are printed, as the repository has them.
+    With `observations`, templates are compared with what their primaries run.
     """
-    top, name = (path, "") if path.is_dir() else _repository_of(path)
+    top, name = _repository_of(path)
     result = _check(path, top, name, observations)
     match form:
         case "json":
@@ -85,7 +86,7 @@ def _normal(path: Path) -> str:
 
 
 def _check(path: Path, top: Path, name: str, observations: Path | None) -> RepositoryCheck:
-    """Check the files below a directory, or the one of them that is named."""
+    """Check the files below a directory, or the file or directory of them that is named."""
     directory = read_directory(top)
     committed = committed_files(
         top,
@@ -101,15 +102,15 @@ def _check(path: Path, top: Path, name: str, observations: Path | None) -> Repos
         for file in _unread_files(top, without_definitions_elsewhere(files))
         if not any(in_source(path, file.path) for path in used)
     ]
-    specs = [template.spec for template in desired.templates.values() if name in ("", template.path)]
-    specs += [request.spec for request in desired.requests.values() if name in ("", request.path)]
+    specs = [template.spec for template in desired.templates.values() if _is_within(name, template.path)]
+    specs += [request.spec for request in desired.requests.values() if _is_within(name, request.path)]
     seen = Observed() if observations is None else FileObservations(observations).observe()
     parted = with_template_differences(replace(seen, problems=()), desired).problems
     seen = with_node_pool_differences(seen, desired)
     others = [
         entry for entry in committed.others.values() if not any(is_at(entry.path, path) for path in committed.lost)
     ]
-    entries = [*unread_entries(others, files), *committed.problems]
+    entries = [*unread_entries(others, files, partial(_misnamed, top)), *committed.problems]
     passed_over = (problem for problem in entries if not is_ignored(problem.path, files))
     reported = (
         *(problem for problem in desired.problems if problem.path not in committed.lost),
@@ -123,15 +124,21 @@ def _check(path: Path, top: Path, name: str, observations: Path | None) -> Repos
         key=lambda problem: (problem.severity is Severity.WARNING, problem),
     )
     elsewhere: list[Problem] = []
-    declared = [file for file, parsed in files.items() if parsed.objects or parsed.problems]
+    declared = [
+        file for file, parsed in files.items() if (parsed.objects or parsed.problems) and _is_within(name, file)
+    ]
     if name:
-        own, shown = _normal(top / name), _normal(path)
-        elsewhere = [problem for problem in problems if problem.path != own]
-        problems = [replace(problem, path=shown) for problem in problems if problem.path == own]
-        unread = [file for file in unread if file.path == name]
-        if (top / name).is_symlink() or not (problems or name in files):
+        own = _normal(top / name)
+        elsewhere = [problem for problem in problems if not _is_within(own, problem.path)]
+        problems = [
+            replace(problem, path=_normal(path / problem.path.removeprefix(own).lstrip("/")))
+            for problem in problems
+            if _is_within(own, problem.path)
+        ]
+        unread = [file for file in unread if _is_within(name, file.path)]
+        if (top / name).is_symlink() or not (problems or path.is_dir() or name in files):
             raise InvalidInput(f"{path} is not read: links and special files are passed over (try the file itself)")
-    if not declared and not problems:
+    if not declared and not problems and (not name or path.is_dir()):
         raise InvalidInput(
             f"{path}: no file of a fleet repository is in here (try `overspill init DIRECTORY` to begin one)"
         )
@@ -144,7 +151,7 @@ def _check(path: Path, top: Path, name: str, observations: Path | None) -> Repos
         counts=_counts(desired, files, len(declared)),
         unread=unread,
         unchecked=unchecked_kinds(specs, desired.schemas),
-        paths=[_normal(path)] if name else [_normal(top / file) for file in declared],
+        paths=[_normal(path)] if name and not path.is_dir() else [_normal(top / file) for file in declared],
         title=f"{_normal(path)}{ignored}" if name else "",
         is_cut=committed.is_cut,
     )
@@ -229,12 +236,31 @@ def _tally(problems: Sequence[Problem]) -> str:
     return f"{count(errors, 'error')}, {count(len(problems) - errors, 'warning')}"
 
 
-def _repository_of(file: Path) -> tuple[Path, str]:
-    """Return the fleet repository that a file is in, and its path there.
+def _is_within(name: str, path: str) -> bool:
+    """Return whether a path is a file or below a directory; all are below the empty one."""
+    return name in ("", path) or path.startswith(f"{name}/")
 
-    Raises InvalidInput for a file in none, and for one that no daemon reads.
+
+def _is_fleet(folder: Path) -> bool:
+    """Return whether a directory has a Fleet, or Clusters and Workspaces, where a fleet repository has them."""
+    names = [(folder / kind, folder / f"{kind}.yaml") for kind in ("clusters", "workspaces")]
+    return (folder / FLEET_FILE).is_file() or all(any(path.exists() for path in paths) for paths in names)
+
+
+def _repository_of(file: Path) -> tuple[Path, str]:
+    """Return the fleet repository that a file or a directory is in, and its path there.
+
+    A directory that is a repository itself, or in none, is taken for one. Raises InvalidInput for a file in none, and
+    for one that no daemon reads.
     """
     absolute = Path(os.path.abspath(file))  # noqa: PTH100 -- resolve() would follow links, which are passed over
+    if file.is_dir():
+        above = absolute.parents if not (_is_fleet(absolute) or (absolute / ".git").exists()) else ()
+        inside = next(filter(_is_fleet, above), None)
+        if inside is None:
+            return file, ""
+        name = absolute.relative_to(inside).as_posix()
+        return inside if file.is_absolute() else Path(os.path.relpath(inside)), name
     tops = (folder for folder in absolute.parents if (folder / FLEET_FILE).is_file() or (folder / ".git").exists())
     top = next(tops, None)
     if top is None:
@@ -319,16 +345,23 @@ def _contents(top: Path, files: Mapping[str, ParsedFile]) -> SourceContents:
 
 def _unread_files(top: Path, files: Mapping[str, ParsedFile]) -> list[UnreadFile]:
     """List the YAML and JSON files that hold nothing of ours, but for those that the Fleet ignores."""
-    ours = {name.rpartition("/")[0] for name, file in files.items() if file.objects or file.problems}
-    charts = {name.rpartition("/")[0] for name in files if name.rpartition("/")[2] == "Chart.yaml"}
+    surroundings = Surroundings.of(files)
     unread = [
-        unread_file(name, (top / name).read_bytes(), ours, charts)
+        unread_file(name, (top / name).read_bytes(), surroundings)
         for name, file in files.items()
         if not (file.objects or file.problems or file.blank or is_ignored(name, files))
     ]
     names = (path.relative_to(top).as_posix() for path in _walk(top, hidden=True))
     hidden = (name for name in names if name not in files and may_hold_objects(name))
     return [*unread, *(UnreadFile(path=name, content="a hidden directory") for name in hidden)]
+
+
+def _misnamed(top: Path, entry: TreeEntry) -> ParsedFile:
+    """Return what a file holds whose name is not read; nothing where it cannot be."""
+    try:
+        return parse_file((top / entry.path).read_bytes())
+    except OSError:
+        return ParsedFile()
 
 
 def _walk(top: Path, *, hidden: bool = False) -> Iterator[Path]:

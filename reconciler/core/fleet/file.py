@@ -126,6 +126,8 @@ class ParsedFile:
     foreign: tuple[str, ...] = ()
     # The SHA-256 of the content that a Git LFS pointer stands for; empty for any other file.
     pointer_to: str = ""
+    # Whether anybody may read in it what it holds: not in a pointer, an encrypted or a binary file.
+    readable: bool = True
     # What a file without objects holds, as a predicate: "is a Git LFS pointer".
     content: str = ""
 
@@ -141,8 +143,11 @@ def pointed_content(data: bytes) -> str:
     return found[1].decode() if found else ""
 
 
-def describe_foreign(data: bytes) -> str:
-    """Say what bytes are, as a predicate: ``is a Git LFS pointer``."""
+def describe_opaque(data: bytes) -> str:
+    """Say what bytes are in which nobody can read what they hold, as a predicate; empty for any other.
+
+    Example: ``is a Git LFS pointer``.
+    """
     begin = data[:_SHOWN]
     for beginning, words in _BEGINNINGS:
         if begin.startswith(beginning):
@@ -155,8 +160,14 @@ def describe_foreign(data: bytes) -> str:
         return "is not UTF-8"
     if begin.lstrip().startswith(b"<"):
         return "is a page of HTML or XML"
-    if b"sops" in data and b"ENC[" in data:
-        return "is encrypted by SOPS"
+    return "is encrypted by SOPS" if b"sops" in data and b"ENC[" in data else ""
+
+
+def describe_foreign(data: bytes) -> str:
+    """Say what bytes are, or which kinds they hold, as a predicate: ``holds ConfigMap``."""
+    if opaque := describe_opaque(data):
+        return opaque
+    begin = data[:_SHOWN]
     kinds = dict.fromkeys(match.decode() for match in _KIND.findall(begin))
     if kinds:
         return f"holds {join_names([shortened(kind) for kind in kinds][:_MOST_KINDS])}"

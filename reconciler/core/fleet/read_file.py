@@ -24,6 +24,7 @@ from reconciler.core.fleet.file import (
     ParsedFile,
     Value,
     describe_foreign,
+    describe_opaque,
     pointed_content,
 )
 from reconciler.core.fleet.kruise_whitelist import CONFIGURATION, is_whitelist, whitelist
@@ -143,7 +144,9 @@ def _foreign(data: bytes) -> ParsedFile:
     """Return the content of a file that holds nothing of ours."""
     blank = _BLANK.fullmatch(data) is not None
     content = "is empty" if blank else describe_foreign(data)
-    return ParsedFile(blank=blank, content=content, pointer_to=pointed_content(data))
+    return ParsedFile(
+        blank=blank, content=content, pointer_to=pointed_content(data), readable=not describe_opaque(data)
+    )
 
 
 def _fingerprint(value: Json) -> str:

@@ -7,10 +7,11 @@ way out. Any other is foreign, and only counted by its folder.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from reconciler.core.fleet.file import ParsedFile
+from reconciler.core.fleet.file import ParsedFile, describe_opaque
+from reconciler.core.fleet.objects import identity
 from reconciler.core.schema import yaml
 from reconciler.core.validation.custom_resources import is_definition
 from reconciler.core.validation.kubernetes import kind_schema
@@ -18,7 +19,7 @@ from reconciler.core.workloads.builtin_kinds import NO_KINDS, kind_of
 from reconciler.errors import InvalidInput, Problem, Severity
 from reconciler.model.tree import EntryType, TreeEntry
 from reconciler.model.workload import Json
-from reconciler.text.file_names import may_hold_objects
+from reconciler.text.file_names import may_hold_objects, resembles_objects
 from reconciler.text.findings import shortened
 from reconciler.text.wording import count, join_names
 
@@ -45,15 +46,38 @@ class UnreadFile:
     problem: Problem | None = None
 
 
-def unread_file(path: str, data: bytes, ours: Collection[str], charts: Collection[str]) -> UnreadFile:
-    """Explain why a YAML or JSON file is not read.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """Where files are taken for ours."""
 
-    `ours` are the folders that hold files of ours, and `charts` those of charts, whose files are foreign.
-    """
-    folder, _, name = path.rpartition("/")
-    of_chart = any(f"{path}/".startswith(f"{chart}/" if chart else "") for chart in charts)
-    foreign = of_chart or name.startswith(".")  # settings of a tool, as hidden folders hold
-    expected = not foreign and (folder in ours or not FOLDERS.isdisjoint(folder.split("/")))
+    ours: frozenset[str]
+    """The folders that hold files of ours."""
+    charts: frozenset[str]
+    """The folders of charts, whose files are foreign."""
+
+    @classmethod
+    def of(cls, files: Mapping[str, ParsedFile]) -> Surroundings:
+        """Return the folders of the files that are read."""
+        return cls(
+            ours=frozenset(_folder(path) for path, file in files.items() if file.objects or file.problems),
+            charts=frozenset(_folder(path) for path in files if path.rpartition("/")[2] == "Chart.yaml"),
+        )
+
+    def expect(self, path: str) -> bool:
+        """Return whether a file is meant to be ours: beside files of ours, or in a folder that is named for them."""
+        folder = _folder(path)
+        if any(part.startswith(".") for part in path.split("/")):
+            return False  # settings of a tool
+        if any(f"{path}/".startswith(f"{chart}/" if chart else "") for chart in self.charts):
+            return False
+        return folder in self.ours or not FOLDERS.isdisjoint(folder.split("/"))
+
+
+def unread_file(path: str, data: bytes, surroundings: Surroundings) -> UnreadFile:
+    """Explain why a YAML or JSON file is not read; `unread_entries` warns of those in which nobody can read."""
+    if content := describe_opaque(data):
+        return UnreadFile(path=path, content=content.removeprefix("is "))
+    expected = surroundings.expect(path)
     try:
         documents = yaml.parse(data, path) if expected or len(data) <= yaml.MAX_BYTES else ()
     except InvalidInput as error:
@@ -83,20 +107,26 @@ def unread_file(path: str, data: bytes, ours: Collection[str], charts: Collectio
     return UnreadFile(path=path, content=content, problem=_warning(path, line, message, hint, expected=expected))
 
 
-def unread_entries(entries: Iterable[TreeEntry], files: Mapping[str, ParsedFile]) -> Iterator[Problem]:
-    """Warn of links and submodules in which files of ours are meant to be: what is behind them is never read.
+def unread_entries(
+    entries: Iterable[TreeEntry], files: Mapping[str, ParsedFile], read: Callable[[TreeEntry], ParsedFile]
+) -> Iterator[Problem]:
+    """Report what holds files of ours, or is meant to, and is not read: `check` and the daemon say the same.
 
-    `files` are those that are read; regular files among the `entries` are passed over. A link or a submodule elsewhere
-    is foreign.
+    `files` are those that are read, and `entries` all others: links, submodules and files with other names, whose
+    content `read` returns. What is elsewhere is foreign.
     """
-    ours = {path.rpartition("/")[0] for path, file in files.items() if file.objects or file.problems}
+    surroundings = Surroundings.of(files)
+    for path, file in files.items():
+        if not file.readable and surroundings.expect(path):
+            yield _unreadable(path, file)
     for entry in entries:
+        folder, _, name = entry.path.rpartition("/")
         if entry.type is EntryType.FILE:
+            if resembles_objects(name) and surroundings.expect(entry.path):
+                yield from _misnamed(entry.path, read(entry))
             continue
         parts = entry.path.split("/")
-        like_file = may_hold_objects(entry.path)
-        folder = entry.path.rpartition("/")[0]
-        beside = folder in ours and (like_file or folder != "")
+        beside = folder in surroundings.ours and (may_hold_objects(name) or folder != "")
         if any(part.startswith(".") for part in parts) or not (beside or not FOLDERS.isdisjoint(parts)):
             continue
         if entry.type is EntryType.SUBMODULE:
@@ -106,9 +136,31 @@ def unread_entries(entries: Iterable[TreeEntry], files: Mapping[str, ParsedFile]
         yield Problem(path=entry.path, message=message, hint=f"{hint}, {_IGNORE}", severity=Severity.WARNING)
 
 
+def _unreadable(path: str, file: ParsedFile) -> Problem:
+    """Report a file in which nobody can read; what a pointer stands for may be objects of ours."""
+    message = f"{file.content}, and nothing is read in it"
+    if file.pointer_to:
+        hint = f"commit its content: exclude it in .gitattributes, then git add --renormalize {path}"
+        return Problem(path=path, message=message, hint=f"{hint}, {_IGNORE}")
+    return Problem(path=path, message=message, hint=f"commit it as text, {_IGNORE}", severity=Severity.WARNING)
+
+
+def _misnamed(path: str, file: ParsedFile) -> Iterator[Problem]:
+    """Warn of a file that holds objects of ours, and is not read for its name."""
+    if file.objects or file.problems:
+        names = [" ".join(map(str, identity(declared.value))) for declared in file.objects[:_MOST_KINDS]]
+        message = f"is not read for its name, and holds {join_names(names) or 'what looks like objects of Overspill'}"
+        hint = f"name it *.yaml if that is to be in force, move it elsewhere, {_IGNORE}"
+        yield Problem(path=path, message=message, hint=hint, severity=Severity.WARNING)
+
+
+def _folder(path: str) -> str:
+    return path.rpartition("/")[0]
+
+
 def folder_summary(files: Iterable[UnreadFile]) -> str:
     """List foreign files by folder: ``bootstrap (7 files), schemas (13 files)``; empty without any."""
-    folders = Counter(file.path.rpartition("/")[0] or "." for file in files if file.problem is None)
+    folders = Counter(_folder(file.path) or "." for file in files if file.problem is None)
     return ", ".join(f"{folder} ({count(number, 'file')})" for folder, number in sorted(folders.items()))
 
 
