@@ -16,6 +16,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from reconciler.environment import PREFIX
+
 
 def is_ours(status: os.stat_result) -> bool:
     """Tell whether a file or directory belongs to the user of this process."""
@@ -108,11 +110,19 @@ def bring_to_disk(descriptor: int) -> None:
         os.fsync(descriptor)
 
 
+def foreign_environment(without: tuple[str, ...] = ()) -> dict[str, str]:
+    """Return our environment for a program of others: without our settings, among which are logins and passphrases.
+
+    `without` are beginnings of further names to leave out.
+    """
+    return {name: value for name, value in os.environ.items() if not name.startswith((PREFIX, *without))}
+
+
 def kill(process: int) -> None:
     """Kill a process that was started with ``start_new_session``, with all of its children; none may be left."""
     if sys.platform == "win32":
         command = ["taskkill", "/F", "/T", "/PID", str(process)]
-        subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+        subprocess.run(command, env=foreign_environment(), stdin=subprocess.DEVNULL, capture_output=True, check=False)
     else:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process, signal.SIGKILL)

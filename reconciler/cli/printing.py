@@ -51,8 +51,8 @@ def table(
         write(line if number else click.style(line, bold=True))
 
 
-_UNSHOWN = re.compile(r"(\x1b\[[0-9;]*m|[\t\n]+)|[^\t\n -~\x1b]+|\x1b")
-"""A style of our own or layout; else what may be no printable character."""
+_UNSHOWN = re.compile(r"(\x1b\[(?:[012]|3[0-7])m|[\t\n]+)|[^\t\n -~\x1b]+|\x1b")
+"""A style of our own or layout; else what may be no printable character. None of our styles conceals."""
 
 
 def _coloured(header: str, text: str) -> str:
@@ -124,7 +124,8 @@ def write_over(text: str) -> None:
 def document(content: str | bytes) -> None:
     """Print a document: to a pipe as it is, byte for byte, to a terminal as text."""
     if sys.stdout.isatty():
-        write(content if isinstance(content, str) else content.decode(errors="replace"), nl=False)
+        text = content if isinstance(content, str) else content.decode(errors="replace")
+        write("\t".join(map(printable, text.split("\t"))), nl=False)
     else:
         click.echo(content, nl=False)
 

@@ -17,11 +17,11 @@ from tests.cli.conftest import See, Terminal
 
 PACKAGE = Path(__file__).parents[2] / "reconciler"
 HOSTILE = (
-    "\x1b]8;;https://evil.example\x07link\x1b[2J\x1b[48;5;9m \x9b1m\u202egpj.exe \u2066x\u200b\u2060\ufeff"
+    "\x1b]8;;https://evil.example\x07link\x1b[2J\x1b[48;5;9m\x1b[8m \x9b1m\u202egpj.exe \u2066x\u200b\u2060\ufeff"
     "\r\nvllm-0a1b2c3d  llm/vllm  worker-2\u2028\x85\x08 fixes"
 )
-OURS = re.compile(r"\r\x1b\[K|\x1b\[[0-9]*m")
-"""The line of progress, and styles of one number."""
+OURS = re.compile(r"\r\x1b\[K|\x1b\[(?:[012]|3[0-7])m")
+"""The line of progress, and the styles of tables and labels, among which none conceals."""
 ORDERS = re.compile(r"[^\S \n]|[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 COMMANDS = (
     "status", "status -o wide", "status -o json", "status -o yaml", "status -o name", "plan", "plan --diff",

@@ -14,6 +14,7 @@ from enum import Enum
 from pathlib import Path
 from types import MappingProxyType
 
+from reconciler.adapters.operating_system import foreign_environment
 from reconciler.errors import InvalidInput
 from reconciler.model.tree import Identity
 
@@ -92,7 +93,7 @@ def locate(directory: Path) -> CheckoutPlaces | None:
     Only `directory` counts, and no variable of a hook that this runs in. The commands run no program that a
     configuration names.
     """
-    variables = {name: value for name, value in os.environ.items() if name not in _OF_A_HOOK}
+    variables = {name: value for name, value in foreign_environment().items() if name not in _OF_A_HOOK}
     names = [part for name in ("objects", "index", "shallow", "info/attributes") for part in ("--git-path", name)]
 
     def ask(*arguments: str) -> list[str]:
@@ -172,7 +173,7 @@ def _run(
     try:
         return subprocess.run(
             ["git", "-C", str(directory), *arguments],
-            env={**os.environ, **variables, "LANGUAGE": "C", "LC_ALL": "C"},
+            env={**foreign_environment(), **variables, "LANGUAGE": "C", "LC_ALL": "C"},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             check=False,

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from reconciler.adapters.git.remote import Remote
+from reconciler.adapters.operating_system import foreign_environment
 
 _PATIENCE = 10.0
 """Seconds for each program: none of them talks to the host."""
@@ -46,6 +47,7 @@ def _lines(command: Sequence[str]) -> list[str]:
     try:
         done = subprocess.run(
             command,
+            env=foreign_environment(),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

@@ -6,7 +6,6 @@ Read-only and without the network, for the completion of the command line.
 from __future__ import annotations
 
 import hashlib
-import os
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -117,7 +116,8 @@ def _contents(batch: bytes) -> Iterator[bytes]:
 def _git(directory: Path, *arguments: str, stdin: bytes = b"") -> bytes:
     """Run git without prompts, locks and the network; the answer is empty where git fails."""
     command = ["git", "-C", str(directory), "-c", "protocol.allow=never", "-c", "core.fsmonitor=false", *arguments]
-    environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1"}
+    quiet = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1"}
+    environment = {**operating_system.foreign_environment(), **quiet}
     return subprocess.run(
         command, input=stdin, env=environment, capture_output=True, timeout=_SECONDS, check=False
     ).stdout

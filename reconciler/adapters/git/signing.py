@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from reconciler.adapters import operating_system
 from reconciler.errors import InvalidInput, Transient, one_line
 from reconciler.model.ids import CommitId
 from reconciler.text.redaction import redacted
@@ -214,7 +215,7 @@ def _write(path: Path, content: bytes, mode: int) -> None:
 
 def _run(command: Sequence[str], given: bytes, environment: Mapping[str, str]) -> bytes:
     """Run ssh-keygen or gpg; raises InvalidInput with its own words."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("OVERSPILL_", "SSH_", "GPG_"))}
+    kept = operating_system.foreign_environment(without=("SSH_", "GPG_"))
     try:
         done = subprocess.run(
             command,
@@ -245,5 +246,5 @@ def _end_agent(home: Path) -> None:
         with contextlib.suppress(subprocess.TimeoutExpired, OSError):
             subprocess.run(
                 ["gpgconf", "--homedir", str(home), "--kill", "all"],
-                capture_output=True, timeout=_SECONDS, check=False,
+                env=operating_system.foreign_environment(), capture_output=True, timeout=_SECONDS, check=False,
             )  # fmt: skip # a command line

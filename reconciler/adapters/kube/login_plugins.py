@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import shutil
 from asyncio.subprocess import DEVNULL, PIPE
 from typing import Any
@@ -20,7 +19,6 @@ from reconciler.text.json_input import parse_json
 
 PATIENCE = 30
 """Seconds that a plugin may take."""
-_OURS = "OVERSPILL_"
 _CHUNK = 64 << 10
 _OUTPUT = JsonBounds(size=CLUSTER_LOGIN_SIZE, values=CLUSTER_EVENT_VALUES, depth=CLUSTER_DEPTH)
 
@@ -55,12 +53,12 @@ def _status(plugin: Plugin, answer: Json) -> dict[str, Json]:
 async def _output(plugin: Plugin) -> bytes:
     """Run a program in a session of its own, and kill the whole session at the end. Raises OSError or ValueError."""
     call = {"apiVersion": plugin.version, "kind": "ExecCredential", "spec": {"interactive": False}}
-    env = {**os.environ, **dict(plugin.env), "KUBERNETES_EXEC_INFO": json.dumps(call)}
+    env = {**operating_system.foreign_environment(), **dict(plugin.env), "KUBERNETES_EXEC_INFO": json.dumps(call)}
     starting = asyncio.create_task(
         asyncio.create_subprocess_exec(
             shutil.which(plugin.command) or plugin.command,
             *plugin.args,
-            env={name: value for name, value in env.items() if not name.startswith(_OURS)},
+            env=env,
             stdin=DEVNULL,
             stdout=PIPE,
             stderr=DEVNULL,

@@ -42,6 +42,7 @@ class _AppriseProcess:
         # An address is a secret: it goes by standard input. The session keeps Ctrl-C from a message under way.
         self._process = subprocess.Popen(
             _COMMAND,
+            env=operating_system.foreign_environment(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
