@@ -200,9 +200,7 @@ def test_restore_brings_everything_back_byte_for_byte(
     assert row["branch"] == "placements"
     assert fleet.files("placements") == files
     assert set(history.splitlines()) <= set(fleet.git("log", "--format=%s", "placements").splitlines())
-    assert overspill.done("restore", "--author", ANN) == (
-        "Nothing to restore: the remote has all that is known here.\n"
-    )
+    assert overspill.done("restore", "--author", ANN).startswith("Nothing to restore: the remote has all that is known")
     see()
     overspill.done("once")
 
@@ -229,9 +227,24 @@ def test_commit_that_an_engine_runs_restores_the_branch_from_another_machine(
     known = str(fleet.tip("placements"))
     _delete(fleet)
     overspill.env["OVERSPILL_CACHE_DIR"] = str(tmp_path / "another")
-    assert "Nothing to restore" in overspill.done("restore", "--author", ANN)
+    done = overspill("restore", "--dry-run")
+    assert done.exit_code == 1
+    assert "the remote has no such branch, and no earlier commit of it is known here (run this where" in done.stderr
     overspill.done("restore", "--commit", known, "--author", ANN)
     assert fleet.tip("placements") == known
+
+
+@pytest.mark.parametrize("lose", [_rewind, _squash])
+def test_machine_that_knows_nothing_gives_no_all_clear(
+    overspill: Terminal, fleet: Remote, placed: list[str], lose: Lose, tmp_path: Path
+) -> None:
+    lose(fleet)
+    overspill.env["OVERSPILL_CACHE_DIR"] = str(tmp_path / "another")
+    for _ in range(2):
+        shown = " ".join(overspill.done("restore", "--dry-run").split())
+        assert f"all that is known here, up to {str(fleet.tip('placements'))[:12]} of 20" in shown
+        assert "If it should have more, run this where the daemon runs" in shown
+        overspill("status")
 
 
 def test_commit_that_nobody_has_any_more_names_the_ways_out(

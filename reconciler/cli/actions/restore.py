@@ -19,13 +19,18 @@ from reconciler.core.commits.branch_loss import describe_loss
 from reconciler.core.commits.cluster_branches import keeps_cluster_branches
 from reconciler.daemon.reconcile import Memory
 from reconciler.daemon.steer import retry_conflicts
-from reconciler.errors import OverspillError
+from reconciler.errors import InvalidInput, OverspillError
 from reconciler.model.ids import CommitId
 from reconciler.model.ledger import Ledger
 from reconciler.model.tree import Tips
 from reconciler.settings import Settings
+from reconciler.text.timestamps import format_time
 from reconciler.text.wording import count, join_names
 
+_ELSEWHERE = (
+    "run this where the daemon runs, with its OVERSPILL_CACHE_DIR, or name the last commit with --commit, as the engine"
+    " of a cluster shows it"
+)
 _WORDS: Mapping[RestoreWay, str] = {
     RestoreWay.PUSH: "pushes {new} back",
     RestoreWay.MERGE: "joins {known} and {tip} by {new}, with the known files below clusters/ and ledger/",
@@ -40,23 +45,32 @@ def restore(
     """Push back what branches have lost, or give it up; with `dry_run` only say how."""
     if commit is not None and re.fullmatch(r"[0-9a-f]{40}|[0-9a-f]{64}", commit) is None:
         raise click.UsageError(f"--commit: {commit!r} is not the full id of a commit")
-    person = named_person(author)
+    person = None if dry_run and author is None else named_person(author)
     with notifying(settings) as (world, memory, repository):
+        writer = person or world.author
 
         def attempt() -> tuple[list[Restoration], Sequence[str]]:
             _judge(repository, memory, commit)
-            drafted = repository.draft_restoration(accept=accept, now=world.clock.now(), person=person)
+            drafted = repository.draft_restoration(accept=accept, now=world.clock.now(), person=writer)
             lost = _describe_lost(memory, drafted)
             if not dry_run and drafted:
                 repository.carry_out_restoration(drafted)
             return drafted, lost
 
         drafted, lost = retry_conflicts(attempt, random=random.random)
+        tips = repository.tips()
+    if not drafted and tips.output is None:
+        raise InvalidInput(
+            f"restoring branch {settings.output_branch}: the remote has no such branch, and no earlier commit of it is"
+            f" known here ({_ELSEWHERE})"
+        )
     if form == "json":
         printing.json_out({"dryRun": dry_run, "branches": [_row(each) for each in drafted], "givenUp": list(lost)})
         return
-    if not drafted:
-        printing.say("Nothing to restore: the remote has all that is known here.")
+    if not drafted and tips.output is not None and tips.output_at is not None:
+        last = f"{tips.output[:12]} of {format_time(tips.output_at)}"
+        printing.sentence(f"Nothing to restore: the remote has all that is known here, up to {last}.")
+        printing.sentence(f"If it should have more, {_ELSEWHERE}.")
     for each in drafted:
         _print(each, dry_run=dry_run)
     for line in lost:
