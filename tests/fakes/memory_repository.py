@@ -65,8 +65,12 @@ class MemoryRepository(memory_repository.MemoryRepository):
         held = {commit.id for commit in self._chain(known)} if known in self.commits else set()
         at = self.commits[known].log.at if held else None
         unknown = [commit.log for name, commit in chain.items() if name not in held]
-        if any(Trailer.SUPERSEDES.among(log) and (at is None or log.at >= at) for log in unknown):
-            return None
+        given_up = [CommitId(Trailer.SUPERSEDES.read(log)) for log in unknown if Trailer.SUPERSEDES.among(log)]
+        for commit in given_up:
+            before = [each.log for each in self._chain(commit)] if commit in self.commits else []
+            if known in (commit, *(log.id for log in before)):
+                return None
+            given_up += [CommitId(Trailer.SUPERSEDES.read(log)) for log in before if Trailer.SUPERSEDES.among(log)]
         if head is None:
             kind = BranchLossKind.GONE
         elif head in held:

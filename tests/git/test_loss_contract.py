@@ -136,6 +136,32 @@ def test_commit_that_supersedes_the_known_one_settles_its_loss(
     assert (tips.losses, tips.output) == ((), accepted)
 
 
+def test_commit_that_gives_up_what_followed_the_known_one_settles_its_loss(place: Place, known: list[CommitId]) -> None:
+    """A person's word about what somebody pushed after the last look, and what that had given up before, counts."""
+    followed = place.edit()
+    place.move(known[0])
+    first = place.edit(f"Accept\n\nOverspill-Action: Start\nOverspill-Supersedes: {followed}\n")
+    place.move(known[1])
+    accepted = place.edit(f"Accept again\n\nOverspill-Action: Start\nOverspill-Supersedes: {first}\n")
+    tips = place.repository.fetch()
+    assert (tips.losses, tips.output) == ((), accepted)
+
+
+@pytest.mark.parametrize("given_up", ["another", "earlier", "absent", "none"])
+def test_word_about_another_loss_settles_nothing(place: Place, known: list[CommitId], given_up: str) -> None:
+    """A copy of the repository, in which something else was given up later, may stand behind the address."""
+    place.move(known[0])
+    another = place.edit("Another history\n")
+    place.move(known[0])
+    named = {"another": another, "earlier": known[1], "absent": ABSENT, "none": "-"}[given_up]
+    place.edit(f"Accept\n\nOverspill-Action: Start\nOverspill-Supersedes: {named}\n")
+    for _ in range(2):
+        (loss,) = place.repository.fetch().losses
+        assert (loss.kind, loss.known) == (BranchLossKind.DIVERGED, known[-1])
+    with pytest.raises(LostBranch):
+        place.push(9)
+
+
 def test_commit_that_an_engine_reports_and_the_branch_lacks_is_a_loss(place: Place, known: list[CommitId]) -> None:
     assert place.repository.look_for(known[0], branch="placements", reported_by="worker-2")
     assert place.repository.tips().losses == ()

@@ -29,7 +29,7 @@ from reconciler.core.commits.trailers import Trailer, is_own
 from reconciler.errors import Conflict, InvalidInput, Transient
 from reconciler.model.bounds import COMMITS_READ_BACK
 from reconciler.model.branch_loss import BranchLoss, BranchLossKind
-from reconciler.model.ids import CommitId
+from reconciler.model.ids import CommitId, read_commit_id
 from reconciler.model.tree import Identity
 
 # A fetch moves only the refs that its command names: the refspecs of the configuration are for pushes.
@@ -37,6 +37,8 @@ FETCH = ("fetch", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules
 
 _SEEN = "refs/overspill/seen/"
 """The branches as the remote has them, where they do not follow what is known."""
+_MOST_GIVEN_UP = 20
+"""Commits that were given up and are looked at; a person gives up one at a time."""
 _EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
 
@@ -278,15 +280,35 @@ class KnownTips:
         )
 
     def _is_settled(self, tip: CommitId, known: KnownTip) -> bool:
-        """Return whether a commit that came after the known one gives that up, by a person's word."""
+        """Return whether commits give the known one up by a person's word, itself or what came after it.
+
+        What they give up may have given up earlier losses itself, and is obtained where the mirror lacks it: a person's
+        word about another loss, as in a copy of the repository, settles nothing here.
+        """
+        asked, looked_at = [tip], set[CommitId]()
+        while asked and len(looked_at) < _MOST_GIVEN_UP:
+            given_up = [commit for commit in self._given_up(asked.pop(0), known) if commit not in looked_at]
+            if known.commit in given_up:
+                return True
+            for commit in given_up:
+                looked_at.add(commit)
+                if self.obtain(commit):
+                    if self.contains(commit, commit, known):
+                        return True
+                    asked.append(commit)
+        return False
+
+    def _given_up(self, tip: CommitId, known: KnownTip) -> list[CommitId]:
+        """List what commits at or before a tip, and not before the known commit, give up, the newest first."""
         exclude = [f"^{known.commit}"] if self.holds(known.commit) else []
         grep = ["--fixed-strings", f"--grep={Trailer.SUPERSEDES}: "]
-        for commit in self._local(["rev-list", *grep, tip, *exclude]).split():
-            (raw,) = self._reader.read([commit])
-            logged = parse(CommitId(commit), raw).logged
-            if Trailer.SUPERSEDES.among(logged) and (known.at is None or logged.at >= known.at):
-                return True
-        return False
+        commits = [CommitId(commit) for commit in self._local(["rev-list", *grep, tip, *exclude]).split()]
+        logs = (parse(commit, raw).logged for commit, raw in zip(commits, self._reader.read(commits), strict=True))
+        given_up: list[CommitId] = []
+        for logged in logs:
+            with contextlib.suppress(ValueError):
+                given_up.append(read_commit_id(Trailer.SUPERSEDES.read(logged)))
+        return given_up
 
     def _is_outdated(self, expected: CommitId, own: CommitId) -> bool:
         """Return whether what is expected is known already: the mirror has a later commit of the branch."""
