@@ -13,6 +13,7 @@ from reconciler.core.engines import Deployment, engine, target_namespace
 from reconciler.core.expressions.render import Context, render
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.ids import ClusterName, CommitId, PlacementName, TemplateName, WorkloadId, WorkspaceName
+from reconciler.model.kubernetes.object_schema import NO_SCHEMAS, ObjectSchemas
 from reconciler.model.placement import Placement
 from reconciler.model.policy import Cluster, CommandJobs, EngineName, Workspace
 from reconciler.model.units import Resources
@@ -128,11 +129,14 @@ def files(
     workspace: Workspace = WORKSPACE,
     charts: Mapping[str, tuple[Any, ...]] | None = None,
     placement: Placement = PLACEMENT,
+    schemas: ObjectSchemas = NO_SCHEMAS,
 ) -> dict[str, bytes]:
     """What an engine writes for a spec, the marker included, by path below the placement's directory."""
     chosen = engine(name)
     placement = replace(placement, engine=name, target_namespace=target_namespace(deployed, workspace))
-    deployment = Deployment(placement=placement, spec=deployed, workspace=workspace, charts=charts or {})
+    deployment = Deployment(
+        placement=placement, spec=deployed, workspace=workspace, charts=charts or {}, schemas=schemas
+    )
     written = {**chosen.files(deployment), chosen.marker_path(placement): chosen.marker(deployment)}
     return {path.removeprefix(f"{placement.name}/"): data for path, data in written.items()}
 

@@ -10,8 +10,13 @@ import yaml
 
 from reconciler.core.engines.deployment import shares_objects
 from reconciler.core.engines.flux.charts import keep_patches
+from reconciler.core.safety.allowed_kinds import COMPANIONS
 from reconciler.core.safety.lifetime import others_live_in
-from reconciler.core.workloads.api_kinds import CLUSTER_SCOPED
+from reconciler.core.safety.scope import outlives_placements
+from reconciler.core.validation.custom_resources import custom_kind
+from reconciler.core.workloads.api_kinds import CLUSTER_SCOPED, cluster_scoped
+from reconciler.core.workloads.builtin_kinds import BUILT_IN
+from reconciler.model.kubernetes.object_schema import NO_SCHEMAS, ObjectSchemas
 from reconciler.model.policy import EngineName
 from reconciler.model.workload import Json
 from tests.builders.deploy_specs import WORKSPACE, chart, files, spec
@@ -68,14 +73,64 @@ def test_what_others_live_in_is_kept_from_a_chart_that_is_rendered_here_too(engi
 
 def test_flux_has_helm_keep_it_where_the_workspace_allows_it() -> None:
     kinds = frozenset({"/Namespace", "scheduling.k8s.io/PriorityClass", "batch/Job"})
-    targets = [patch["target"] for patch in keep_patches(replace(WORKSPACE, allowed_kinds=kinds))]
+    targets = [patch["target"] for patch in keep_patches(replace(WORKSPACE, allowed_kinds=kinds), {}, NO_SCHEMAS)]
     assert targets == [
         {"group": "", "kind": "Namespace"},
         {"group": "scheduling.k8s.io", "kind": "PriorityClass"},
     ]
-    assert keep_patches(WORKSPACE) == []
+    assert keep_patches(WORKSPACE, {}, NO_SCHEMAS) == []
     written = files(spec(chart()), EngineName.FLUX, workspace=replace(WORKSPACE, allowed_kinds=kinds))
     assert b"helm.sh/resource-policy: keep" in b"".join(written.values())
+
+
+TENANT: Json = {"apiVersion": "capsule.clastix.io/v1beta2", "kind": "Tenant", "metadata": {"name": "shared"}}
+"""A custom kind without a namespace, in which namespaces live; its name does not say so."""
+ALLOWING = replace(WORKSPACE, allowed_kinds=("capsule.clastix.io/Tenant",))
+
+
+def defined(scope: str) -> ObjectSchemas:
+    """Read the definition of the kind, as of a file of the fleet repository."""
+    spec = {"group": "capsule.clastix.io", "names": {"kind": "Tenant"}, "versions": [{"name": "v1beta2"}]}
+    value = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "spec": spec}
+    custom, findings = custom_kind({**value, "spec": {**spec, "scope": scope}})
+    assert custom is not None, findings
+    return ObjectSchemas(custom={custom.name: custom})
+
+
+@ENGINES
+@pytest.mark.parametrize(
+    ("schemas", "namespace", "kept"),
+    [
+        (defined("Cluster"), "", True),
+        (defined("Cluster"), "demo", True),
+        (defined("Namespaced"), "", False),
+        (NO_SCHEMAS, "", True),
+        (NO_SCHEMAS, "demo", False),
+    ],
+    ids=["Cluster", "Cluster with a namespace", "Namespaced", "unknown", "unknown in a namespace"],
+)
+def test_custom_kind_is_kept_where_it_is_or_may_be_what_others_live_in(
+    schemas: ObjectSchemas, namespace: str, engine: EngineName, *, kept: bool
+) -> None:
+    manifest = {**TENANT, "metadata": {"name": "shared", **({"namespace": namespace} if namespace else {})}}
+    written = files(spec(("it", manifest)), engine, workspace=ALLOWING, schemas=schemas)
+    (found,) = (each for data in written.values() if (each := yaml.safe_load(data))["kind"] == "Tenant")
+    assert (MARKS[engine].items() <= found["metadata"].get("annotations", {}).items()) == kept
+    assert ("overspill.dev/placement" in found["metadata"].get("labels", {})) != kept
+    assert shares_objects(spec(("it", manifest)), {}, schemas) == kept
+
+
+@pytest.mark.parametrize("kind", sorted({*BUILT_IN, *COMPANIONS}))
+def test_workloads_and_their_companions_are_never_kept(kind: str) -> None:
+    group, _, name = kind.rpartition("/")
+    manifest = {"apiVersion": f"{group}/v1".removeprefix("/"), "kind": name, "metadata": {"name": "it"}}
+    assert outlives_placements(manifest, {}, NO_SCHEMAS) == cluster_scoped(kind)
+
+
+def test_flux_has_helm_keep_what_a_definition_says_is_nobodys() -> None:
+    (patch,) = keep_patches(ALLOWING, {}, defined("Cluster"))
+    assert patch["target"] == {"group": "capsule.clastix.io", "kind": "Tenant"}
+    assert keep_patches(ALLOWING, {}, defined("Namespaced")) == []
 
 
 def test_what_acts_by_itself_is_pruned_with_what_it_is_for() -> None:
@@ -94,5 +149,5 @@ def test_namespace_with_labels_is_merged_and_one_with_a_name_alone_is_left_to_wh
 
 def test_record_says_that_argo_cd_may_meet_it_in_another_application() -> None:
     config = obj("v1", "ConfigMap", "settings")
-    assert shares_objects(spec(("it", made("v1", "Namespace"))))
-    assert not shares_objects(spec(("it", config)))
+    assert shares_objects(spec(("it", made("v1", "Namespace"))), {}, NO_SCHEMAS)
+    assert not shares_objects(spec(("it", config)), {}, NO_SCHEMAS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.builders.egs_samples import fleet, placement
-from tests.builders.fleet_files import FLEET, TEMPLATE, cluster, errors, load, warnings
+from tests.builders.fleet_files import FLEET, TEMPLATE, cluster, errors, load, warnings, workspace
 
 WHOLE = """
   helmConfig:
@@ -24,16 +24,17 @@ PLACE = "templates/vllm.yaml:17: spec.helmConfig[0]"
 REASON = "chart 'app' is called 'other/app', and no repository has a chart of that name"
 
 
-def with_chart(more: str, *, engine: str = "argocd", primary: str = "argocd", change: tuple[str, str] = ("", "")):
-    """Load a template of one chart for worker-2, whose engine is this one; `more` are lines of the chart."""
+def with_chart(fields: str, *, engine: str = "argocd", primary: str = "argocd", change=("", ""), more=None):
+    """Load a template of one chart for worker-2, whose engine is this one; `fields` are lines of the chart."""
     head = TEMPLATE[: TEMPLATE.index("  manifestResources:")]
-    lines = "".join(f"    {line}\n" for line in more.splitlines())
+    lines = "".join(f"    {line}\n" for line in fields.splitlines())
     return load(
         {
             **FLEET,
             "clusters/worker-1.yaml": cluster("worker-1", f"{{engine: {primary}}}"),
             "clusters/worker-2.yaml": cluster("worker-2", f"{{engine: {engine}}}"),
             "templates/vllm.yaml": head + WHOLE.lstrip("\n").replace("MORE", lines).replace(*change),
+            **(more or {}),
         }
     )
 
@@ -100,3 +101,39 @@ def test_of_a_cluster_that_no_file_describes_nobody_knows_the_engine():
         "MORE", "    secretRef: login\n"
     )
     assert not [line for line in warnings(load({**files, "0.yaml": asked + "\n"})) if "no effect" in line]
+
+
+TENANT = "{apiVersion: capsule.clastix.io/v1beta2, kind: Tenant, metadata: {name: shared%s}}"
+DEFINITION = """\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: tenants.capsule.clastix.io}
+spec: {group: capsule.clastix.io, scope: Cluster, names: {plural: tenants, kind: Tenant}, versions: [{name: v1beta2}]}
+"""
+
+
+def with_tenant(more: str = "", **files: str) -> list[str]:
+    """Load a template with a custom object that its workspace allows by name; say what is told of its scope."""
+    steps = "  steps:\n"
+    head, end = TEMPLATE.split(steps)
+    part = f"  - name: tenant\n    manifest: {TENANT % more}\n"
+    template = head + part + steps + end + "  - name: tenant\n    type: manifest\n"
+    allowing = workspace(more="allowedKinds: [capsule.clastix.io/Tenant]")
+    desired = load({**FLEET, "workspaces/llm.yaml": allowing, "templates/vllm.yaml": template, **files})
+    assert errors(desired) == []
+    return [line for line in warnings(desired) if "names no namespace" in line]
+
+
+def test_object_that_may_have_no_namespace_is_told_to_stay():
+    (warning,) = with_tenant()
+    assert "the Tenant names no namespace, and may have none: it stays when the placement goes" in warning
+    assert "put the kind's CustomResourceDefinition into the fleet repository" in warning
+    assert with_tenant(", namespace: llm-demo") == []
+    assert with_tenant(**{"kinds/tenant.yaml": DEFINITION}) == []
+
+
+@pytest.mark.parametrize(("engine", "told"), [("manifests", 1), ("argocd", 0), ("flux", 0)])
+def test_chart_that_is_rendered_here_is_told_of_kinds_that_may_have_no_namespace(engine, told):
+    allowing = {"workspaces/llm.yaml": workspace(more="allowedKinds: [capsule.clastix.io/Tenant]")}
+    found = [line for line in warnings(with_chart("", engine=engine, more=allowing)) if "a Tenant in a chart" in line]
+    assert len(found) == told

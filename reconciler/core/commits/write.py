@@ -128,7 +128,9 @@ def render_placement(
         files[marker_path] = marker.replace(old.digest.encode(), digest.encode())
     else:
         files[marker_path] = chosen.marker(replace(deployment, placement=record))
-    files[record_path] = placement_record.write_placement(record, spec, charts=chosen.charts_mode(spec))
+    files[record_path] = placement_record.write_placement(
+        record, spec, charts=chosen.charts_mode(spec), kinds=desired.kinds, schemas=desired.schemas
+    )
     written = {checked_path(f"{cluster}{name}"): data for name, data in sorted(files.items())}
     return RenderedPlacement(decided=decided, record=record, files=written)
 
@@ -372,10 +374,11 @@ class _Writer:
             case Extend(before=before, after=after):
                 spec = placement_record.read_spec(self._material.records[before.path], f"{before.path}/placement.yaml")
                 mode = engine(after.engine).charts_mode(spec)
-                self._close(
-                    change,
-                    writes={f"{after.path}/placement.yaml": placement_record.write_placement(after, spec, charts=mode)},
+                desired = self._desired
+                record = placement_record.write_placement(
+                    after, spec, charts=mode, kinds=desired.kinds, schemas=desired.schemas
                 )
+                self._close(change, writes={f"{after.path}/placement.yaml": record})
             case Revert(placement=placement, restraint=restraint):
                 self._close(
                     change,

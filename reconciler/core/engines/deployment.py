@@ -13,7 +13,7 @@ from reconciler.core.engines.autoscaled_replicas import (
     targets,
 )
 from reconciler.core.safety import commands
-from reconciler.core.safety.lifetime import others_live_in
+from reconciler.core.safety.scope import outlives_placements
 from reconciler.core.spread.subset_pods import Injection
 from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.core.workloads.builtin_kinds import Kinds
@@ -80,9 +80,9 @@ def scaled_objects(spec: DeploySpec, namespace: str) -> list[Json]:
     ]
 
 
-def shares_objects(spec: DeploySpec) -> bool:
+def shares_objects(spec: DeploySpec, kinds: Kinds, schemas: ObjectSchemas) -> bool:
     """Return whether a manifest of a spec makes what others live in, which several placements may have made."""
-    return any(others_live_in(group_kind(resource.manifest)) for resource in spec.manifests)
+    return any(outlives_placements(resource.manifest, kinds, schemas) for resource in spec.manifests)
 
 
 def target_namespace(spec: DeploySpec, workspace: Workspace) -> str:

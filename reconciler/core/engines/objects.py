@@ -17,10 +17,10 @@ from dataclasses import dataclass, replace
 from reconciler.core.engines import autoscaled_replicas, service_export, subset_patches
 from reconciler.core.engines.deployment import Deployment
 from reconciler.core.safety import commands, rules
-from reconciler.core.safety.lifetime import others_live_in
+from reconciler.core.safety.scope import is_cluster_scoped, outlives_placements
 from reconciler.core.schema.yaml import emit
 from reconciler.core.workloads import pods
-from reconciler.core.workloads.api_kinds import cluster_scoped, group_kind, is_list
+from reconciler.core.workloads.api_kinds import group_kind, is_list
 from reconciler.core.workloads.paths import at
 from reconciler.errors import InvalidInput, Severity
 from reconciler.model.kubernetes.workload_kind import Path
@@ -73,7 +73,7 @@ def items(deployment: Deployment, rendered: tuple[HelmConfig, ...]) -> list[Payl
     for number, step in enumerate(spec.steps):
         if step.type is StepType.MANIFEST:
             manifest = manifests[step.name]
-            kept = others_live_in(group_kind(manifest))
+            kept = outlives_placements(manifest, deployment.kinds, deployment.schemas)
             payload.append(PayloadObject(step=number, name=step.name, manifest=manifest, kept=kept))
         elif step.type is StepType.COMMAND:
             payload.extend(_command(deployment, number, step.name, lines[step.name]))
@@ -134,7 +134,7 @@ def _chart(deployment: Deployment, number: int, chart: HelmConfig) -> Iterator[P
             name=chart.name,
             ordinal=ordinal,
             manifest=manifest,
-            kept=others_live_in(group_kind(manifest)),
+            kept=outlives_placements(manifest, deployment.kinds, deployment.schemas),
             namespace=chart.release_namespace,
         )
 
@@ -226,11 +226,12 @@ def _finish(item: PayloadObject, deployment: Deployment, annotations: Mapping[st
 def _in_namespace(kind: str, deployment: Deployment) -> bool:
     """Tell whether a kind is one that lives in namespaces.
 
-    A custom kind that the workspace allows by name may be cluster-scoped: its CRD is not known here.
+    A custom kind that the workspace allows by name may be cluster-scoped where no file says what it is.
     """
     group = kind.partition("/")[0]
     custom = "." in group and not group.endswith(".k8s.io")
-    return not cluster_scoped(kind) and not (custom and kind in deployment.workspace.allowed_kinds)
+    scope = is_cluster_scoped(kind, deployment.kinds, deployment.schemas)
+    return not scope and not (custom and kind in deployment.workspace.allowed_kinds)
 
 
 def _add_label(labels: Json, placement: Placement) -> dict[str, Json]:

@@ -93,7 +93,7 @@ def review(draft: RequestDraft, workspace: Workspace, desired: Desired) -> Admis
         findings.append(Finding(loc=("spec",), message=message, hint=UNKNOWN_REMEDY, severity=Severity.WARNING))
     if not (draft.reserves or any(finding.severity is Severity.ERROR for finding in findings)):
         clusters = request.clusters or workspace.destinations
-        findings += warn_engine_ignores(request.spec, workspace, clusters, desired.clusters)
+        findings += warn_engine_ignores(request.spec, workspace, clusters, desired)
     spelled = tuple(draft.spelling.of(finding) for finding in findings)
     wrong = any(finding.severity is Severity.ERROR for finding in spelled)
     return AdmissionResult(request=None if wrong else request, findings=spelled, unknown=unknown)

@@ -2,7 +2,7 @@
 
 Only certain objects count: those of manifests and commands, and Helm releases, whose kind, namespace and name hold no
 expression but of the cluster, by which two of them on one cluster can be compared. What others live in is no object of
-anybody: it outlives them (`safety.lifetime`). The objects of a chart are unknown until it is rendered.
+anybody: it outlives them (`safety.scope`). The objects of a chart are unknown until it is rendered.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from reconciler.bulkhead import Seam, attempt
 from reconciler.core.engines.deployment import chart_steps, target_namespace
 from reconciler.core.expressions.dialect import has_expression, read_expression
 from reconciler.core.safety.commands import ObjectCommand, read_command
-from reconciler.core.safety.lifetime import others_live_in
-from reconciler.core.workloads.api_kinds import cluster_scoped, group_kind
-from reconciler.core.workloads.builtin_kinds import BUILT_IN
+from reconciler.core.safety.scope import is_cluster_scoped, outlives_placements
+from reconciler.core.workloads.api_kinds import group_kind
+from reconciler.core.workloads.builtin_kinds import BUILT_IN, NO_KINDS, Kinds
 from reconciler.errors import Bug
 from reconciler.model.ids import ClusterName, WorkloadId
+from reconciler.model.kubernetes.object_schema import NO_SCHEMAS, ObjectSchemas
 from reconciler.model.policy import Desired, Workspace
 from reconciler.model.workload import DeploySpec, StepType, WorkloadRef
 
@@ -80,7 +81,9 @@ class ObjectOwners:
         workspace = self._desired.workspaces[workload.workspace]
         cached = self._known.get(workload)
         if cached is None or cached[0] is not spec or cached[1] != workspace.namespaces:
-            cached = self._known[workload] = spec, workspace.namespaces, objects_made(spec, workspace)
+            kinds, schemas = self._desired.kinds, self._desired.schemas
+            made = objects_made(spec, workspace, kinds, schemas)
+            cached = self._known[workload] = spec, workspace.namespaces, made
         return cached[2]
 
     def standing(self, object_id: ObjectId) -> Mapping[ClusterName, tuple[WorkloadId, ...]]:
@@ -139,7 +142,9 @@ def _sort_key(workload: WorkloadId) -> tuple[bool, WorkloadId]:
     return workload.request, workload
 
 
-def objects_made(spec: DeploySpec, workspace: Workspace) -> tuple[ObjectId, ...]:
+def objects_made(
+    spec: DeploySpec, workspace: Workspace, kinds: Kinds = NO_KINDS, schemas: ObjectSchemas = NO_SCHEMAS
+) -> tuple[ObjectId, ...]:
     """List the objects that a spec certainly creates, each once, in the order of its steps."""
     manifests = {resource.name: resource.manifest for resource in spec.manifests}
     around = target_namespace(spec, workspace)
@@ -151,10 +156,10 @@ def objects_made(spec: DeploySpec, workspace: Workspace) -> tuple[ObjectId, ...]
             outcome = read_command(lines[step.name])
             manifest = outcome.manifest if isinstance(outcome, ObjectCommand) and not outcome.kept else None
         metadata = manifest.get("metadata") if manifest is not None else None
-        if manifest is None or not isinstance(metadata, dict) or others_live_in(group_kind(manifest)):
+        if manifest is None or not isinstance(metadata, dict) or outlives_placements(manifest, kinds, schemas):
             continue
         kind = group_kind(manifest)
-        namespace = "" if cluster_scoped(kind) else metadata.get("namespace") or around
+        namespace = "" if is_cluster_scoped(kind, kinds, schemas) else metadata.get("namespace") or around
         keys.append((kind, str(namespace), str(metadata.get("name", ""))))
     return tuple(dict.fromkeys(object_id for object_id in keys if object_id[2] and all(map(_is_certain, object_id))))
 

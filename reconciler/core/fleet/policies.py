@@ -331,7 +331,7 @@ def _warn_engines(template: WorkloadTemplate, policy: BurstPolicy | None, desire
     workspace = desired.workspaces[template.workspace]
     candidates = ordered_candidates(policy, workspace, desired.clusters) if policy is not None else ()
     names = workspace.destinations if policy is None else tuple(candidate.cluster for candidate in candidates)
-    return warn_engine_ignores(template.spec, workspace, names, desired.clusters)
+    return warn_engine_ignores(template.spec, workspace, names, desired)
 
 
 def _counted_twice(

@@ -39,6 +39,7 @@ from reconciler.core.ledger.restraints import ledger_path, read_restraints, writ
 from reconciler.core.schema.egs.resource import parts, write_duration
 from reconciler.core.schema.strict_model import refusal
 from reconciler.core.schema.yaml import MAX_BYTES, Document, emit, reads_back
+from reconciler.core.workloads.builtin_kinds import NO_KINDS, Kinds
 from reconciler.errors import InvalidInput
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.ids import (
@@ -50,6 +51,7 @@ from reconciler.model.ids import (
     WorkloadId,
     WorkspaceName,
 )
+from reconciler.model.kubernetes.object_schema import NO_SCHEMAS, ObjectSchemas
 from reconciler.model.manifest_source import MadeFrom
 from reconciler.model.placement import Origin, Placement
 from reconciler.model.policy import EngineName
@@ -227,15 +229,23 @@ SKIP = "# +argocd:skip-file-rendering\n"
 """Keeps Argo CD from applying the record if a source covers the placement's whole directory."""
 
 
-def write_placement(placement: Placement, spec: DeploySpec, *, charts: str) -> bytes:
+def write_placement(
+    placement: Placement,
+    spec: DeploySpec,
+    *,
+    charts: str,
+    kinds: Kinds = NO_KINDS,
+    schemas: ObjectSchemas = NO_SCHEMAS,
+) -> bytes:
     """Write the record of a placement.
 
     `spec` is the rendered spec; its deletion policy is that of the placement, which never changes. `charts` names the
-    renderer of the charts, the engine or Overspill (``engine`` or ``rendered``). Raises InvalidInput for a record that
-    could not be read again, such as too large a one: its placement would never end.
+    renderer of the charts, the engine or Overspill (``engine`` or ``rendered``). By `kinds` and `schemas` the
+    record says whether objects outlive the placement. Raises InvalidInput for a record that could not be read again,
+    such as too large a one: its placement would never end.
     """
     path = f"{placement.path}/placement.yaml"
-    document = _document(placement, spec, charts)
+    document = _document(placement, spec, charts, kinds, schemas)
     data = (SKIP + emit(document)).encode()
     if len(data) > MAX_BYTES:
         size = f"{len(data) / MAX_BYTES:.1f} MB"
@@ -322,11 +332,11 @@ def digest(files: Mapping[str, bytes], placement: Placement, spec: DeploySpec) -
         total.update(f"{path}\0{len(files[path])}\0".encode())
         total.update(files[path])
     lasting = replace(placement, digest="", expires_at=placement.created_at, fixed_end=False)
-    total.update(json.dumps(_document(lasting, spec, ""), sort_keys=True, default=str).encode())
+    total.update(json.dumps(_document(lasting, spec, "", NO_KINDS, NO_SCHEMAS), sort_keys=True, default=str).encode())
     return f"sha256-{total.hexdigest()}"
 
 
-def _document(placement: Placement, spec: DeploySpec, charts: str) -> Json:
+def _document(placement: Placement, spec: DeploySpec, charts: str, kinds: Kinds, schemas: ObjectSchemas) -> Json:
     scaled = scaled_objects(spec, placement.target_namespace)
     annotations = {
         "workspace": placement.workload.workspace,
@@ -341,7 +351,7 @@ def _document(placement: Placement, spec: DeploySpec, charts: str) -> Json:
         "charts": charts,
         "autoscaled": "true" if autoscaled(spec) else "false",
         **({"scaled": json.dumps(scaled, sort_keys=True)} if scaled else {}),
-        **({"shared": "true"} if shares_objects(spec) else {}),
+        **({"shared": "true"} if shares_objects(spec, kinds, schemas) else {}),
         "created-at": format_time(placement.created_at),
         "changed-at": format_time(placement.changed_at),
         "expires-at": format_time(placement.expires_at),

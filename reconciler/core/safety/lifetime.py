@@ -9,8 +9,8 @@ the template is retained as a whole:
 3. instructions to an engine that are not known to be harmless (`INSTRUCTIONS`), as annotations or labels;
 4. hooks without a delete policy: engines do not prune hooks.
 
-What others live in or go by is the exception (`others_live_in`): a Namespace, a class or a definition stays when the
-placement that has made it goes, for it would take along whatever else is in it.
+What others live in or go by is the exception (`scope.outlives_placements`): a Namespace, a class or a definition stays
+when the placement that has made it goes, for it would take along whatever else is in it.
 
 Sources: docs/background/upstream/argocd.md, "Pruning and sync options" and "Waves and hooks";
 docs/background/upstream/flux.md, "Pruning and deletion"; helm.sh/docs/topics/charts_hooks;
@@ -83,9 +83,17 @@ _OWN_EFFECT_GROUPS = frozenset({"admissionregistration.k8s.io"})
 webhooks and APIs that are called and do not answer."""
 
 
+def has_own_effect(kind: str) -> bool:
+    """Return whether nothing lives in objects of a ``group/Kind`` without a namespace, which go with placements."""
+    return kind in _OWN_EFFECT or kind.partition("/")[0] in _OWN_EFFECT_GROUPS
+
+
 def others_live_in(kind: str) -> bool:
-    """Return whether other objects live in, or go by, an object of a ``group/Kind``, so that no end may prune it."""
-    return cluster_scoped(kind) and kind not in _OWN_EFFECT and kind.partition("/")[0] not in _OWN_EFFECT_GROUPS
+    """Return whether objects of a ``group/Kind`` are known, by its name, to be what other objects live in or go by.
+
+    `scope.outlives_placements` answers for one object, also by what the fleet repository says of its kind.
+    """
+    return cluster_scoped(kind) and not has_own_effect(kind)
 
 
 def check_lifetime(manifest: Mapping[str, Json], loc: Loc, *, of_chart: bool = False) -> Iterator[Finding]:

@@ -21,6 +21,8 @@ _OPEN = "x-kubernetes-preserve-unknown-fields"
 _EMBEDDED = "x-kubernetes-embedded-resource"
 _INT_OR_STRING = "x-kubernetes-int-or-string"
 _RULES = "x-kubernetes-validations"
+_SCOPES: Mapping[str, bool] = {"Cluster": True, "Namespaced": False}
+"""Whether the objects of a definition have no namespace, by its ``spec.scope``."""
 _STAYS = frozenset({"self==oldSelf", "oldSelf==self"})
 """CEL rules, without blanks, by which nobody may change a value."""
 
@@ -45,7 +47,8 @@ def custom_kind(value: Mapping[str, Json]) -> tuple[CustomKind | None, tuple[Fin
     if any(kind == name and version.rpartition("/")[0] == group for version, name in kubernetes.kinds_of_kubernetes()):
         return None, (Finding(loc=("spec", "names", "kind"), message=f"{kind} is Kubernetes' own in group {group!r}"),)
     versions = dict(_versions(spec["versions"]))
-    return CustomKind(group=group, kind=kind, versions=versions), ()
+    scope = _SCOPES.get(str(spec.get("scope")))
+    return CustomKind(group=group, kind=kind, versions=versions, cluster_scoped=scope), ()
 
 
 def _versions(versions: list[Json]) -> Iterator[tuple[str, Schema]]:

@@ -40,6 +40,8 @@ class CustomKind:
     kind: str
     # The schema of each served version.
     versions: Mapping[str, Schema]
+    # Whether its objects have no namespace; None where the definition does not say so.
+    cluster_scoped: bool | None = None
 
     @property
     def name(self) -> str:

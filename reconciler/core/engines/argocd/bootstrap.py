@@ -15,8 +15,8 @@ from reconciler.core.engines import permissions
 from reconciler.core.engines.deployment import chart_steps
 from reconciler.core.expressions.dialect import has_expression
 from reconciler.core.safety import commands
+from reconciler.core.safety.scope import is_cluster_scoped
 from reconciler.core.schema.yaml import emit
-from reconciler.core.workloads.api_kinds import cluster_scoped
 from reconciler.errors import InvalidInput
 from reconciler.model.ids import ClusterName
 from reconciler.model.placement import PLACEMENT_LABEL
@@ -195,6 +195,7 @@ def _project(fleet: Fleet, desired: Desired) -> Json:
     reach = permissions.target_namespaces(desired, EngineName.ARGOCD)
     namespaces = sorted({namespace for _, namespace in reach} - {commands.JOB_NAMESPACE})
     kinds = sorted(permissions.deployable(desired))
+    scopes = {kind: is_cluster_scoped(kind, desired.kinds, desired.schemas) for kind in kinds}
     return {
         "apiVersion": "argoproj.io/v1alpha1",
         "kind": "AppProject",
@@ -205,9 +206,9 @@ def _project(fleet: Fleet, desired: Desired) -> Json:
             "destinations": [{"name": cluster, "namespace": namespace} for cluster, namespace in reach],
             "clusterResourceWhitelist": [
                 *({"group": "", "kind": "Namespace", "name": namespace} for namespace in namespaces),
-                *(_kind(kind) for kind in kinds if cluster_scoped(kind) and kind != "/Namespace"),
+                *(_kind(kind) for kind in kinds if scopes[kind] and kind != "/Namespace"),
             ],
-            "namespaceResourceWhitelist": [_kind(kind) for kind in kinds if not cluster_scoped(kind)],
+            "namespaceResourceWhitelist": [_kind(kind) for kind in kinds if not scopes[kind]],
         },
     }
 

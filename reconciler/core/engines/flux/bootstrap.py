@@ -15,6 +15,7 @@ from reconciler.core.engines import permissions
 from reconciler.core.engines.flux.names import APPLIER, ROOT, SOURCE, TOOLKIT, flux_duration
 from reconciler.core.engines.service_export import export_kind
 from reconciler.core.safety import commands
+from reconciler.core.safety.scope import is_cluster_scoped
 from reconciler.core.schema.egs.deploy import HOOK, READER
 from reconciler.core.schema.yaml import emit
 from reconciler.core.workloads.api_kinds import cluster_scoped, group_kind
@@ -200,7 +201,8 @@ def _rights(desired: Desired, cluster: ClusterName) -> list[str]:
     namespaces = [name for name in reach if name not in (commands.JOB_NAMESPACE, settings.namespace)]
     wide = "*" in namespaces
     kinds = _kinds(desired, cluster)
-    more = _rules(kind for kind in kinds if not cluster_scoped(kind))
+    scopes = {kind: is_cluster_scoped(kind, desired.kinds, desired.schemas) for kind in kinds}
+    more = _rules(kind for kind in kinds if not scopes[kind])
     usual = [kind for kind in permissions.deployable(desired) if kind.partition("/")[0] in _USUAL_GROUPS]
     roles = ["overspill-usual", *(["overspill-more"] if more else [])]
     written = _rules(kind for kind in usual if not cluster_scoped(kind))
@@ -220,7 +222,7 @@ def _rights(desired: Desired, cluster: ClusterName) -> list[str]:
     bounded = {} if wide else {"resourceNames": namespaces}
     spaces = [{**_rule("", ["namespaces"]), "verbs": ["get", "list", "watch", "create"]}]
     spaces += [{**_rule("", ["namespaces"]), **bounded, "verbs": ["update", "patch"]}] if namespaces else []
-    beyond = _rules(kind for kind in kinds if cluster_scoped(kind) and kind != "/Namespace")
+    beyond = _rules(kind for kind in kinds if scopes[kind] and kind != "/Namespace")
     documents.append(_CLUSTER + emit(_role("ClusterRole", "overspill-cluster", "", [*spaces, *beyond])))
     documents.append(emit(_binding(settings, APPLIER, "overspill-cluster", "", "overspill-cluster")))
     if jobs:

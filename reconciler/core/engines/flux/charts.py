@@ -12,11 +12,13 @@ from datetime import timedelta
 
 from reconciler.core.engines.flux.names import APPLIER, TOOLKIT, flux_duration
 from reconciler.core.engines.refusals import plain_name
-from reconciler.core.safety.lifetime import others_live_in
+from reconciler.core.safety.lifetime import has_own_effect
 from reconciler.core.safety.rules import exact_version
+from reconciler.core.safety.scope import is_cluster_scoped
 from reconciler.core.schema.yaml import emit
-from reconciler.core.workloads.builtin_kinds import POD_TEMPLATES
+from reconciler.core.workloads.builtin_kinds import POD_TEMPLATES, Kinds
 from reconciler.model.ids import PlacementName
+from reconciler.model.kubernetes.object_schema import ObjectSchemas
 from reconciler.model.placement import PLACEMENT_LABEL
 from reconciler.model.policy import Flux, Workspace
 from reconciler.model.workload import HelmConfig, HelmFlags, Json
@@ -123,7 +125,7 @@ def _labels(placement: PlacementName) -> list[Json]:
     ]  # fmt: skip # as YAML would have it
 
 
-def keep_patches(workspace: Workspace) -> list[Json]:
+def keep_patches(workspace: Workspace, kinds: Kinds, schemas: ObjectSchemas) -> list[Json]:
     """Have Helm keep what others live in, of the kinds that a workspace allows, when it uninstalls a chart.
 
     https://helm.sh/docs/howto/charts_tips_and_tricks/#tell-helm-not-to-uninstall-a-resource
@@ -137,7 +139,11 @@ def keep_patches(workspace: Workspace) -> list[Json]:
                 "metadata": {"name": "any", "annotations": {"helm.sh/resource-policy": "keep"}},
             }),
         }
-        for group, _, name in (kind.partition("/") for kind in sorted(workspace.allowed_kinds) if others_live_in(kind))
+        for group, _, name in (
+            kind.partition("/")
+            for kind in sorted(workspace.allowed_kinds)
+            if is_cluster_scoped(kind, kinds, schemas) and not has_own_effect(kind)
+        )
     ]  # fmt: skip # as YAML would have it
 
 

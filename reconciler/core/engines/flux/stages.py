@@ -70,7 +70,7 @@ def _stages(deployment: Deployment) -> list[list[payload.PayloadObject]]:
     injection = subset_patches.left_to_charts(deployment, payload.of_subset(items), ())
     patches = [] if injection is None else subset_patches.patches(injection, deployment.workspace, deployment.kinds)
     for number, chart in charts.items():
-        changes = [*flux_charts.keep_patches(deployment.workspace), *patches]
+        changes = [*flux_charts.keep_patches(deployment.workspace, deployment.kinds, deployment.schemas), *patches]
         objects = flux_charts.objects(deployment.placement.name, chart, deployment.fleet.flux, changes)
         steps[number] = [payload.PayloadObject(step=number, name=chart.name, manifest=manifest) for manifest in objects]
     stages: list[list[payload.PayloadObject]] = []
