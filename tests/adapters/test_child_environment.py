@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.adapters.notification.apprise_process import _AppriseProcess
+from reconciler.adapters.notification.apprise_program import AppriseMessage
 from reconciler.adapters.operating_system import foreign_environment
 
 ADAPTERS = Path(__file__).parents[2] / "reconciler/adapters"
@@ -56,6 +57,7 @@ def test_process_that_reads_answers_of_receivers_knows_no_login(monkeypatch: pyt
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example.com:3128")
     process = _AppriseProcess()
     try:
+        process.exchange(AppriseMessage(url="nonsense"), 60)  # it runs: /proc has nothing of it a moment earlier
         known = Path(f"/proc/{process._process.pid}/environ").read_text()
     finally:
         process.end()
