@@ -64,6 +64,7 @@ from reconciler.model.manifest_source import ManifestSource, RepositorySource, S
 from reconciler.model.policy import Cluster, Desired, Fleet, Workspace
 from reconciler.model.workload import WorkloadRef, WorkloadTemplate
 from reconciler.text.findings import Finding, Loc
+from reconciler.text.spelling import bounded_suggestions
 
 _NO_BLOBS: Mapping[str, BlobId] = {}
 _NO_CONTENTS: SourceContents = {}
@@ -138,6 +139,7 @@ def assemble_with_rejections(
     )
 
 
+@bounded_suggestions()
 def _assemble(
     commit: CommitId,
     files: Mapping[str, ParsedFile],

@@ -27,7 +27,7 @@ from reconciler.model.policy import BurstPolicy, Desired, Workspace
 from reconciler.model.units import format_duration
 from reconciler.model.workload import WorkloadRef, WorkloadTemplate
 from reconciler.text.findings import Finding, Loc, shortened
-from reconciler.text.spelling import nearest
+from reconciler.text.spelling import closest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,8 +120,8 @@ def assign_policies(policies: Sequence[BurstPolicy], workloads: Iterable[Workloa
     )
 
 
-_MOST_COMPARED = 20
-"""Unknown names of a policy that are compared with those of templates."""
+_MOST_COMPARED, _MOST_COMPARED_IN_ALL, _MOST_IDLE = 20, 500, 1_000
+"""Unknown names of a policy, and of all policies, that are compared with those of templates, and so many of these."""
 _GOVERNING = frozenset({"BurstPolicy", "GPRTemplateBinding"})
 
 Templates = Mapping[WorkloadId, tuple[WorkloadTemplate, DeclaredValue[TemplateDraft]]]
@@ -224,6 +224,7 @@ def _report_unknown_templates(
     homes: dict[str, set[WorkspaceName]] = {}
     for workload in desired.templates:
         homes.setdefault(workload.name, set()).add(workload.workspace)
+    likely, left = sorted(idle)[:_MOST_IDLE], _MOST_COMPARED_IN_ALL
     for placed in policies:
         spec = placed.value.spec
         places = name_locations(("spec", "templates"), spec.templates)
@@ -232,8 +233,9 @@ def _report_unknown_templates(
         grave = [
             (loc, name)
             for loc, name in unknown[:_MOST_COMPARED]
-            if idle and (not governs or nearest(name, idle).startswith("try "))
+            if idle and (not governs or closest(name, likely if left > 0 else ()))
         ]
+        left -= min(len(unknown), _MOST_COMPARED) if idle and governs else 0
         others = [place for place in unknown if place not in grave]
         offered = names.difference(spec.templates) if others else names
         work.report_unknown(placed, "WorkloadTemplate", grave, names, usable=idle)

@@ -52,6 +52,7 @@ from reconciler.model.kubernetes.object_schema import CustomKind
 from reconciler.model.workload import Json
 from reconciler.text.file_names import may_hold_objects
 from reconciler.text.findings import Finding, Loc, dotted
+from reconciler.text.spelling import bounded_suggestions
 
 __all__ = ["ParsedFile", "assemble", "is_read", "parse_file"]
 
@@ -97,6 +98,7 @@ def parse_file(data: bytes) -> ParsedFile:
     return _unread((file.problem(""),), data) if isinstance(file, Bug) else file
 
 
+@bounded_suggestions()
 def _parse(data: bytes) -> ParsedFile:
     if data.startswith(_UTF16):
         if _DECLARED.search(_without_nulls(data)) is None:

@@ -15,7 +15,6 @@ from reconciler.core.expressions.dialect import has_expression
 from reconciler.core.fleet.kruise_whitelist import Whitelist
 from reconciler.core.fleet.objects import DeclaredValue, FleetObjects
 from reconciler.core.observe.counted_object import WORKLOAD
-from reconciler.core.schema.errors import nearest_name
 from reconciler.core.schema.workloadkind import CountFile, PodTemplateFile, WorkloadKindFile
 from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.core.workloads.builtin_kinds import BUILT_IN, Kinds, template
@@ -24,7 +23,7 @@ from reconciler.errors import Severity
 from reconciler.model.kubernetes.workload_kind import EACH, Count, Group, Mark, Path, PodTemplate, WorkloadKind, path
 from reconciler.model.workload import DeploySpec, Json, WorkloadRef, WorkloadTemplate
 from reconciler.text.findings import Finding, Loc, shortened
-from reconciler.text.spelling import nearest
+from reconciler.text.spelling import nearest, suggested
 
 
 def workload_kinds(work: FleetObjects) -> dict[str, WorkloadKind]:
@@ -172,10 +171,6 @@ def _path_hint(manifest: Mapping[str, Json], field_path: Path) -> str:
     return ""
 
 
-_MAX_COMPARED = 100
-"""Characters of a kind that are compared."""
-
-
 def warn_unknown_kind(ref: WorkloadRef, spec: DeploySpec, declared: Kinds) -> Finding | None:
     """Warn of an unknown kind, unless the template itself deploys such an object.
 
@@ -190,7 +185,7 @@ def warn_unknown_kind(ref: WorkloadRef, spec: DeploySpec, declared: Kinds) -> Fi
     # The kind may be written in plural, or with another group.
     names = {kind for kind, _ in known_kinds}
     groups = {f"{kind}.{group}" for kind, group in known_kinds if kind == ref.kind}
-    likely = nearest_name(ref.full_kind[:_MAX_COMPARED], groups) or nearest_name(ref.kind[:_MAX_COMPARED], names)
+    likely = suggested(ref.full_kind, groups) or suggested(ref.kind, names)
     tried = f"try '{likely}/{shortened(ref.namespace)}/{shortened(ref.name)}'; " if likely else ""
     return Finding(
         loc=("metadata", "annotations", WORKLOAD),

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -14,6 +13,7 @@ from reconciler.core.schema.strict_model import Strict
 from reconciler.core.schema.yaml import MAX_PROBLEMS
 from reconciler.model.workload import Json
 from reconciler.text.findings import Finding, Loc, shortened
+from reconciler.text.spelling import suggested
 
 _WANTED = {
     "string_type": "text",
@@ -48,13 +48,6 @@ def validation_findings(error: ValidationError, model: type[BaseModel]) -> tuple
     if len(errors) > _MOST:
         findings.append(Finding(message=f"has {len(errors) - _MOST} more problems"))
     return tuple(findings)
-
-
-def nearest_name(word: str, names: Iterable[str]) -> str:
-    """Return the nearest name, or nothing. A word that differs in case alone is no match."""
-    by_lower = {name.lower(): name for name in sorted(names)}
-    matches = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=0.6)
-    return by_lower[matches[0]] if matches else ""
 
 
 def _finding(details: ErrorDetails, model: type[BaseModel]) -> Finding:
@@ -109,7 +102,7 @@ def _unknown_field(loc: Loc, model: type[BaseModel]) -> Finding:
     if owner is not None and issubclass(owner, Strict) and (hint := owner.strangers.get(str(loc[-1]))):
         return Finding(loc=loc, message="unknown field", hint=hint)
     names = sorted(field.alias or name for name, field in owner.model_fields.items()) if owner else []
-    guess = nearest_name(str(loc[-1]), names)
+    guess = suggested(str(loc[-1]), names)
     return Finding(
         loc=loc,
         message="unknown field",
@@ -121,7 +114,7 @@ def _not_one_of(loc: Loc, given: Json, expected: str) -> Finding:
     """Report a value outside of a closed list. `expected` is Pydantic's listing: ``'a', 'b' or 'c'``."""
     words = (word.strip().strip("'") for part in expected.split(" or ") for word in part.split(","))
     allowed = [{"True": "true", "False": "false"}.get(word, word) for word in words if word]
-    guess = nearest_name(given, allowed) if isinstance(given, str) else ""
+    guess = suggested(given, allowed) if isinstance(given, str) else ""
     return Finding(
         loc=loc,
         message=f"{_shown(given)} is not one of {', '.join(allowed)}" if len(allowed) > 1 else f"must be {allowed[0]}",

@@ -14,7 +14,6 @@ from reconciler.core.schema.egs.gpr import GprFile, GprTemplateFile
 from reconciler.core.schema.egs.gpr_binding import BindingFile, WorkspacePolicyFile
 from reconciler.core.schema.egs.placement import PlacementFile
 from reconciler.core.schema.egs.template import WorkloadTemplateFile
-from reconciler.core.schema.errors import nearest_name
 from reconciler.core.schema.fleet import ClusterFile, FleetFile
 from reconciler.core.schema.notification import NotificationFile
 from reconciler.core.schema.observation import ObservationFile
@@ -27,6 +26,7 @@ from reconciler.core.workloads.builtin_kinds import kinds_of_group
 from reconciler.model.units import format_duration
 from reconciler.model.workload import Json
 from reconciler.text.findings import shortened
+from reconciler.text.spelling import closest, suggested
 
 _GPR = "gpr.kubeslice.io/v1alpha1"
 _MODELS: Mapping[str, tuple[tuple[str, ...], type[Strict]]] = {
@@ -98,7 +98,7 @@ def kind_verdict(api_version: Json, kind: Json) -> Verdict:
         return _wrong("apiVersion", "is required", f"try '{expected[0]}'") if expected else _FOREIGN
     # 3. A kind of another project, unless it is one of ours in a group that resembles our own.
     if not ours:
-        guess = nearest_name(group, _GROUPS[:1] if kind in _GENERIC else _GROUPS) if kind in KINDS else ""
+        guess = closest(group, _GROUPS[:1] if kind in _GENERIC else _GROUPS, any_case=True) if kind in KINDS else ""
         return (
             _wrong("apiVersion", f"unknown group {shortened(group)}", f"try '{_versions(kind)[0]}'")
             if guess
@@ -109,7 +109,7 @@ def kind_verdict(api_version: Json, kind: Json) -> Verdict:
     if not expected:
         if kind in _FOREIGN_KINDS and group != "overspill.dev":
             return _FOREIGN
-        guess = nearest_name(kind, KINDS)
+        guess = suggested(kind, KINDS)
         hint = f"try '{guess}'" if guess else f"one of {', '.join(sorted(KINDS))}"
         return _wrong("kind", f"unknown kind {shortened(kind)}", hint)
     if api_version not in expected:

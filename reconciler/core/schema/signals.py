@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Annotated, Protocol
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -15,7 +16,6 @@ from cronsim import CronSim, CronSimError
 from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
 from reconciler.core.expressions import dialect
-from reconciler.core.schema.errors import nearest_name
 from reconciler.core.schema.strict_model import Duration, Name, Strict, Text, refusal
 from reconciler.core.signals.forecast import Forecast, Method
 from reconciler.core.signals.past_demand import STEP
@@ -24,6 +24,7 @@ from reconciler.core.signals.schedule import Schedule
 from reconciler.core.signals.slurm import PendingGpus
 from reconciler.model.signal import Signal
 from reconciler.text.findings import shortened
+from reconciler.text.spelling import suggested
 
 _FIELDS = 5
 _EXAMPLE = "try '0 8 * * 1-5'"
@@ -50,6 +51,12 @@ def _cron(text: str) -> str:
     return text
 
 
+@lru_cache(maxsize=1)
+def _zones() -> frozenset[str]:
+    """Return the names of all time zones, which are files of the system."""
+    return frozenset(available_timezones())
+
+
 def _zone(text: str) -> str:
     """Refuse a name that is no IANA time zone, and ``localtime``, which differs between machines."""
     try:
@@ -58,7 +65,7 @@ def _zone(text: str) -> str:
             return text
     except (KeyError, ValueError, OSError):  # not known, not a name at all, or a directory of zones
         pass
-    suggestion = nearest_name(text[:100], available_timezones()) or "Europe/Berlin"
+    suggestion = suggested(text, _zones()) or "Europe/Berlin"
     raise refusal(f"{shortened(text)!r} is not a time zone", f"try '{suggestion}'")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
@@ -18,7 +17,7 @@ from reconciler.errors import Severity
 from reconciler.model.kubernetes.object_schema import NO_SCHEMAS, FieldValidation, ObjectSchemas, Schema
 from reconciler.model.workload import DeploySpec, Json
 from reconciler.text.findings import Finding, Loc, shortened
-from reconciler.text.spelling import nearest
+from reconciler.text.spelling import closest, nearest
 
 _CLOSE_GROUP = 0.9
 """How alike a misspelt API group is. Groups of custom kinds end as those of Kubernetes do."""
@@ -153,4 +152,4 @@ def _preference(version: str) -> tuple[bool, bool, str]:
 def _resembles(group: str, versions: list[str]) -> bool:
     """Tell whether a group is a misspelt group of these apiVersions."""
     groups = [version.rpartition("/")[0] for version in versions]
-    return bool(difflib.get_close_matches(group, groups, n=1, cutoff=_CLOSE_GROUP))
+    return bool(closest(group, groups, alike=_CLOSE_GROUP))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 
 from reconciler.core.expressions.dialect import has_expression
 from reconciler.model.workload import Json
 from reconciler.text.findings import Finding, Loc, shortened
-from reconciler.text.spelling import nearest
+from reconciler.text.spelling import closest, nearest
 
 _STANDARD = ("cpu", "ephemeral-storage", "memory")
 _VENDORS = frozenset({
@@ -71,8 +70,8 @@ def _misspelt(name: str, declared: AbstractSet[str]) -> str | None:
         if name in _STANDARD or name.startswith("hugepages-"):
             return None
         return "try 'nvidia.com/gpu'" if name in _SHORT else nearest(name, _STANDARD)
-    close = difflib.get_close_matches(name, sorted(_VENDORS | declared), n=1, cutoff=_CLOSE)
-    return f"try '{close[0]}'" if close else None
+    close = closest(name, _VENDORS | declared, alike=_CLOSE)
+    return f"try '{close}'" if close else None
 
 
 def _is_extended(name: str) -> bool:

@@ -74,9 +74,9 @@ def _check_object(value: Mapping[str, Json], schema: Schema, loc: Loc, judgement
     for name in strangers:
         if judgement.rendered or not has_expression(name):
             yield Finding(loc=(*loc, name), message="unknown field", hint=nearest(name, fields))
-    for name in missing:
-        # A misspelt field is told once, as such.
-        if not any(name in nearest(stranger, [name]) for stranger in strangers):
+    # A misspelt field is told once, as such: what is missing may be what an unknown field was to be.
+    if not strangers:
+        for name in missing:
             yield Finding(loc=loc, message=f"{name} is required")
     for name, item in value.items():
         below = fields.get(name, schema.values)

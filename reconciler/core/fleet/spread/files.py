@@ -16,7 +16,6 @@ from reconciler.core.fleet.policies import Templates
 from reconciler.core.fleet.spread import warnings
 from reconciler.core.fleet.spread.rules import WORKSPACE, KruiseRule
 from reconciler.core.observe.counted_object import WORKLOAD
-from reconciler.core.schema.errors import nearest_name
 from reconciler.core.schema.policy import BurstPolicyFile
 from reconciler.core.schema.workloadspread import TargetFile, WorkloadSpreadFile
 from reconciler.core.workloads.api_kinds import group_kind
@@ -27,12 +26,11 @@ from reconciler.model.kubernetes.workload_spread import WorkloadSpread
 from reconciler.model.policy import BurstPolicy, Desired, Distribution, Workspace
 from reconciler.model.workload import WorkloadRef, WorkloadTemplate
 from reconciler.text.findings import Finding, Loc, shortened
+from reconciler.text.spelling import suggested
 
 _TARGET: Loc = ("spec", "targetRef")
 _ANNOTATION: Loc = ("metadata", "annotations", WORKSPACE)
 _STALLED = "a WorkloadSpread of it is broken, and no earlier version of that is good, so its subsets are unknown"
-_MAX_COMPARED = 100
-"""Characters of a kind that are compared with known kinds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,7 +228,7 @@ def _target_hint(target: TargetFile) -> str:
     kind = next((kind for kind in BUILT_IN.values() if kind.kind == target.kind and kind.replicas), None)
     if kind is not None and kind.group != target.group:
         return f"try apiVersion: {'/'.join(part for part in (kind.group, *kind.versions[:1]) if part)}"
-    if kind is None and (likely := nearest_name(target.kind[:_MAX_COMPARED], _kinds_of_group(target.group))):
+    if kind is None and (likely := suggested(target.kind, _kinds_of_group(target.group))):
         return f"try kind: {likely}"
     return f"add a WorkloadKind for {shortened(target.group_kind)}, or put it on Kruise's whitelist"
 

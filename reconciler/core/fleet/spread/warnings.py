@@ -6,7 +6,6 @@ comes before the first shortage, as far as files tell. The objects of rendered c
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 
 from reconciler.core.capacity.chart_gangs import is_declared_gang
@@ -17,7 +16,6 @@ from reconciler.core.expressions.dialect import has_expression
 from reconciler.core.fleet.objects import MAX_LISTED_NAMES, first_names
 from reconciler.core.observe.counted_object import WORKLOAD
 from reconciler.core.pods.node_affinity import meets_terms
-from reconciler.core.schema.errors import nearest_name
 from reconciler.core.schema.workloadspread import WorkloadSpreadFile
 from reconciler.core.spread.inject import inject_subset, target_indexes
 from reconciler.core.spread.subset_pods import Injection, has_ordinals, injection, ordinals_start
@@ -31,6 +29,7 @@ from reconciler.model.kubernetes.workload_spread import Subset, WorkloadSpread
 from reconciler.model.policy import BurstPolicy, Cluster, Desired, Distribution, Workspace
 from reconciler.model.workload import Json, StepType, WorkloadRef, WorkloadTemplate
 from reconciler.text.findings import Finding, Loc, shortened
+from reconciler.text.spelling import closest, suggested
 from reconciler.text.wording import join_names
 
 _TARGET: Loc = ("spec", "targetRef")
@@ -81,7 +80,7 @@ class BurstTargets:
         """Return the nearest name, as long as the number of comparisons permits."""
         self._guesses -= 1
         names = sorted(self._beside.get(target.namespace, ()))[:_MOST_COMPARED]
-        return nearest_name(target.name[:_LONGEST], names) if self._guesses >= 0 else ""
+        return suggested(target.name, names) if self._guesses >= 0 else ""
 
 
 def warn_policies(policies: Iterable[BurstPolicy], written: Collection[str]) -> Iterator[Finding]:
@@ -180,8 +179,7 @@ def _nearest_key(key: str, label_keys: Iterable[str]) -> str:
     beside = {
         label_key.rpartition("/")[2]: label_key for label_key in label_keys if label_key.rpartition("/")[0] == prefix
     }
-    close = difflib.get_close_matches(name, beside, n=1, cutoff=_ALIKE)
-    return beside[close[0]] if close else ""
+    return beside.get(closest(name, beside, alike=_ALIKE), "")
 
 
 def warn_shared_ordinals(

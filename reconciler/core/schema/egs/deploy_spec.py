@@ -15,11 +15,11 @@ from itertools import islice
 
 from reconciler.core.expressions import render
 from reconciler.core.schema.egs.deploy import DeployFile, HelmConfigFile
-from reconciler.core.schema.errors import nearest_name
 from reconciler.errors import Severity
 from reconciler.model.units import parse_duration
 from reconciler.model.workload import Command, DeploySpec, HelmConfig, HelmFlags, Json, ManifestResource, Step, StepType
 from reconciler.text.findings import Finding, Loc, dotted, shortened
+from reconciler.text.spelling import suggested
 
 _SWITCHES = {
     "--atomic": "atomic",
@@ -85,7 +85,6 @@ _MOST_FINDINGS = 100
 _MOST_HINTS = 10
 _MOST_COMPARED = 200
 """Steps that get a suggestion, and names that each is compared with, since comparing is slow."""
-_LONGEST = 63
 _LISTS = {
     StepType.HELM: ("helmConfig", "helm config"),
     StepType.MANIFEST: ("manifestResources", "manifest"),
@@ -280,7 +279,7 @@ def _steps(spec: DeploySpec) -> Iterable[Finding]:
             guess = ""
             if not others and hints and len(names[step.type]) <= _MOST_COMPARED:
                 hints -= 1
-                guess = nearest_name(step.name[:_LONGEST], names[step.type])
+                guess = suggested(step.name, names[step.type])
             yield Finding(
                 loc=(*loc, "name"),
                 message=f"step {shortened(step.name)} references {_LISTS[step.type][1]} {shortened(step.name)}"
