@@ -135,6 +135,14 @@ def test_a_spec_with_megabytes_of_expressions_is_refused_before_they_are_parsed(
     assert finding.message == "the texts that have expressions hold over 131,072 characters"
 
 
+def test_a_spec_of_thousands_of_different_expressions_is_refused_before_they_are_compiled():
+    deployed = spec(chart(values={"it": [f"{{{{ {number} }}}}" for number in range(5_000)]}))
+    assert [finding.message for finding in render.check_expressions(deployed)] == [
+        "over 1,000 different texts have expressions"
+    ]
+    assert render.check_expressions(spec(chart(values={"it": ["{{ replicas }}"] * 5_000}))) == ()
+
+
 def test_all_expressions_of_a_spec_share_one_budget():
     leaf = "{% for i in range(30000) %}{% endfor %}"
     assert rendered([leaf] * 3) == [""] * 3

@@ -195,3 +195,10 @@ def test_an_unchanged_template_has_the_same_spec_in_the_next_fleet() -> None:
     files = {**FLEET, "templates/vllm.yaml": FLEET["templates/vllm.yaml"].replace('"{{ replicas }}"', "1")}
     first, second = load(files), load(files)
     assert first.templates[VLLM].spec == second.templates[VLLM].spec
+
+
+def test_all_tries_of_the_expressions_of_a_template_share_one_budget() -> None:
+    wrong_for_ten = "replicas + (1 if replicas == 10 else 0)"
+    assert len(warnings(fleet(obj(replicas=f"{{{{ {wrong_for_ten} }}}}")))) == 1
+    # The third of the tries, with three replicas, has nothing left to spend, and none comes as far as ten.
+    assert warnings(fleet(obj(replicas=f"{{{{ (range(20000) | sum) * 0 + {wrong_for_ten} }}}}"))) == []

@@ -25,8 +25,9 @@ from reconciler.core.commits.history import bursts
 from reconciler.core.commits.trailers import Trailer
 from reconciler.core.engines.argocd.applications import ApplicationReports
 from reconciler.core.engines.flux.reports import FluxReports
-from reconciler.core.expressions import dialect, render
-from reconciler.core.expressions.sandbox import FILTERS, TESTS
+from reconciler.core.expressions import render
+from reconciler.core.expressions.sandbox import TESTS
+from reconciler.core.expressions.work import FILTERS, METHODS
 from reconciler.core.fleet.read_file import assemble, parse_file
 from reconciler.core.ledger.read import read_record
 from reconciler.core.observe import observation_file
@@ -122,7 +123,7 @@ def _run_pass(made: tuple[bytes, bytes]) -> None:
     passes.run_once()
 
 
-_METHODS = sorted(dialect.METHODS)
+_METHODS = sorted(METHODS)
 _TEMPLATE = template()
 _CONTEXT = render.Context(
     replicas=3,

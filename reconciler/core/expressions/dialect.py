@@ -1,8 +1,8 @@
 """The dialect of expressions in a template, checked on the syntax tree before any of them runs.
 
 Called when a file is loaded (`render.check_expressions`) and before a text is compiled. The dialect is Jinja's
-expressions with ``if`` and ``for``; no ``set``, macro, include or import, only the filters and tests of `sandbox`, and
-calls of ``range`` and of a closed list of text and mapping methods, whose results are at most as large as their inputs.
+expressions with ``if`` and ``for``; no ``set``, macro, include or import, only the tests of `sandbox`, the filters of
+`work`, and calls of ``range`` and of the methods of `work`.
 Names and the attributes of names are known, so that a misspelt one is reported with its nearest neighbour.
 """
 
@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
 
 from jinja2 import TemplateSyntaxError, nodes
 
-from reconciler.core.expressions.sandbox import ENVIRONMENT, FILTERS, MAX_INTEGER, MAX_TEMPLATE, TESTS
+from reconciler.core.expressions.sandbox import ENVIRONMENT, MAX_INTEGER, MAX_TEMPLATE, TESTS
+from reconciler.core.expressions.work import FILTERS, METHODS
 from reconciler.text.findings import shortened
 from reconciler.text.spelling import nearest
 
@@ -53,12 +54,6 @@ class ExpressionSite:
 TEMPLATE = ExpressionSite(word="template", names=CONTEXT)
 QUERY = ExpressionSite(word="query", names=_WORKLOAD)
 """A Prometheus query, with the workload object on the primary, its template and its workspace."""
-
-METHODS = frozenset({
-    "capitalize", "count", "endswith", "find", "get", "isdigit", "items", "keys", "lower", "lstrip", "removeprefix",
-    "removesuffix", "rsplit", "rstrip", "split", "startswith", "strip", "title", "upper", "values",
-})  # fmt: skip # a list of words, filled line by line
-"""Methods that may be called: the result of each is at most as large as what it reads."""
 
 _BEFORE_ATTRIBUTE = {"join": 1, "max": 1, "min": 1, "sort": 2, "sum": 0, "unique": 1}
 """Arguments of a filter before ``attribute``, which may be given by position."""
@@ -274,7 +269,7 @@ class _Walk:
         ):
             self.fault(f"the attribute argument of {node.name!r} is not available in templates", "use a for loop")
 
-    def known(self, what: str, name: str, names: frozenset[str]) -> None:
+    def known(self, what: str, name: str, names: Collection[str]) -> None:
         if name not in names:
             self.fault(f"there is no {what} {shortened(name)!r} in templates", nearest(name, names))
 

@@ -6,9 +6,10 @@ cheaply, so every construct that multiplies work pays for it first, out of one `
 
 * each turn of a loop, nested or not, costs a unit for each node of the loop's body; ``range`` refuses what no
   budget could pay;
-* each filter, comparison, concatenation, slice and call pays for the size of its inputs and its result;
-* a text costs a unit for each 64 characters, so the budget bounds memory too;
-* ``**``, multiplying texts and lists, and integers over 64 bits are refused outright.
+* each filter, comparison, concatenation, slice, key and call pays for its work, as `work` bounds it, and for the size
+  of its result, so the budget bounds memory too;
+* ``**``, multiplying texts and lists, and integers over 64 bits are refused outright, and so is the call of anything
+  but ``range`` and the methods of `work`, whatever name it was reached by.
 
 The budget is the only thing of a rendering that changes. Filters and tests whose Jinja form returns much more than it
 reads are replaced. The syntax is checked before, by `dialect`.
@@ -18,64 +19,38 @@ from __future__ import annotations
 
 import json
 import math
+import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import chain, islice
+from types import BuiltinMethodType
 from typing import Any
 
-from jinja2 import StrictUndefined, Template, TemplateRuntimeError, nodes, pass_context
+from jinja2 import StrictUndefined, Template, TemplateRuntimeError, Undefined, nodes, pass_context
 from jinja2.exceptions import SecurityError
 from jinja2.filters import FILTERS as JINJA_FILTERS
 from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.tests import TESTS as JINJA_TESTS
+from jinja2.visitor import NodeTransformer
 
+from reconciler.core.expressions.work import (
+    FILTERS,
+    MAX_WORK,
+    METHODS,
+    OF_TEXTS,
+    EvaluationBudget,
+    ExhaustedError,
+    copied,
+    not_a_value,
+    searched,
+)
 from reconciler.model.workload import Json
 from reconciler.text.findings import shortened
 from reconciler.text.spelling import nearest
 
-MAX_WORK = 100_000
-"""Units that the expressions of one spec may spend together, well under a tenth of a second."""
-
 MAX_INTEGER = 2**63
 """Kubernetes counts in 64 bits."""
-
-
-class ExhaustedError(TemplateRuntimeError):
-    """The expressions of a spec have spent their budget."""
-
-
-class EvaluationBudget:
-    """Units that the expressions of one spec may still spend. It is the only mutable object here."""
-
-    __slots__ = ("left",)
-
-    def __init__(self, units: int = MAX_WORK) -> None:
-        self.left = units
-
-    def spend(self, units: int) -> None:
-        """Pay, or raise ExhaustedError."""
-        self.left -= units
-        if self.left < 0:
-            raise ExhaustedError(f"the expressions do too much work (more than {MAX_WORK:,} steps)")
-
-    def weigh(self, value: Any) -> None:
-        """Pay for a value and everything in it, as often as it occurs."""
-        if isinstance(value, str):
-            self.spend(1 + (len(value) >> 6))
-            return
-        pending = [value]
-        while pending:
-            part = pending.pop()
-            if isinstance(part, str):
-                self.spend(1 + (len(part) >> 6))
-                continue
-            self.spend(1)
-            if isinstance(part, list | tuple):
-                pending.extend(part)
-            elif isinstance(part, dict):
-                pending.extend(part.values())
-            elif isinstance(part, range):
-                self.spend(len(part))
 
 
 def bounded_integer(value: Any) -> Any:
@@ -111,9 +86,7 @@ def _plain(value: Any) -> Json:
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, StrictUndefined):
         str(value)  # raises, and says which name is missing
-    raise TemplateRuntimeError(
-        f"an expression gives a {type(value).__name__}, which is no value (a call without its ()?)"
-    )
+    raise TemplateRuntimeError(not_a_value(value))
 
 
 def shares(total: int, weights: Sequence[int]) -> list[int]:
@@ -165,14 +138,14 @@ def _tojson(context: Context, value: Any) -> str:
 
 def _join(context: Context, values: Iterable[Any], d: str = "") -> str:
     texts = [to_text(context, value) for value in values]
-    budget_of(context).spend((sum(len(part) for part in texts) + len(str(d)) * len(texts)) >> 6)
-    return str(d).join(texts)
+    between = to_text(context, d)
+    budget_of(context).copy(sum(len(part) for part in texts) + len(between) * len(texts))
+    return between.join(texts)
 
 
-def _replace(context: Context, value: Any, old: str, new: str) -> str:
-    whole = to_text(context, value)
-    budget_of(context).spend((len(whole) + whole.count(str(old)) * len(str(new))) >> 6)
-    return whole.replace(str(old), str(new))
+def _replace(context: Context, whole: str, old: str, new: str) -> str:
+    budget_of(context).copy(len(whole) + whole.count(old) * len(new))
+    return whole.replace(old, new)
 
 
 def _round(_: Context, value: float, precision: int = 0) -> float:
@@ -221,23 +194,21 @@ MAX_TEMPLATE = 65_536
 MAX_OUTPUT = 262_144
 """Characters of one rendered text."""
 
-FILTERS = frozenset({
-    "abs", "capitalize", "count", "d", "default", "dictsort", "first", "float", "int", "items", "join", "last",
-    "length", "list", "lower", "max", "min", "replace", "reverse", "round", "shares", "sort", "string", "sum", "title",
-    "tojson", "trim", "truncate", "unique", "upper", "urlencode",
-})  # fmt: skip # a list of words, filled line by line
-"""The filters that a template may use."""
-
 TESTS = frozenset({
     "boolean", "defined", "divisibleby", "even", "false", "float", "integer", "iterable", "mapping", "none", "number",
     "odd", "sequence", "string", "true", "undefined",
 })  # fmt: skip # a list of words, filled line by line
-"""Tests that a template may use; comparisons are written with operators, which pay."""
+"""Tests that a template may use, none of which reads more than the type or one number of its value."""
 
 _TURNS = "overspill turns"
 _WEIGH = "overspill weigh"
 _CONCAT = "overspill concat"
+_COMPARE = "overspill compare"
 _RESULT = "result"
+
+
+_MOST_COMPARED, _LONGEST = 64, 40
+"""Keys that a missing one is compared with, and characters of each: every expression of a spec may miss one."""
 
 
 class _Missing(StrictUndefined):
@@ -251,7 +222,7 @@ class _Missing(StrictUndefined):
             return self._undefined_hint
         name = shortened(str(self._undefined_name))
         if isinstance(self._undefined_obj, dict):
-            hint = nearest(name, (str(key) for key in self._undefined_obj))
+            hint = nearest(name, [shortened(str(key), _LONGEST) for key in islice(self._undefined_obj, _MOST_COMPARED)])
             return f"there is no {name!r} here: {hint or 'it is empty'}"
         return f"there is no {name!r} in a {type(self._undefined_obj).__name__}"
 
@@ -267,7 +238,7 @@ def _turns(context: Context, values: Iterable[Any], cost: int) -> Iterator[Any]:
 
 @pass_context
 def _weigh(context: Context, value: Any) -> Any:
-    """Pay for a value before it is compared or sliced."""
+    """Pay for a value before it is sliced, hashed or printed as what is missing."""
     budget_of(context).weigh(value)
     return value
 
@@ -276,8 +247,26 @@ def _weigh(context: Context, value: Any) -> Any:
 def _concat(context: Context, parts: list[Any]) -> str:
     """Join the operands of ``~``, paying before the text exists."""
     texts = [to_text(context, part) for part in parts]
-    budget_of(context).spend(sum(len(part) for part in texts) >> 6)
+    budget_of(context).copy(sum(len(part) for part in texts))
     return "".join(texts)
+
+
+_COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "lteq": operator.le, "gt": operator.gt,
+    "gteq": operator.ge, "in": lambda left, right: left in right, "notin": lambda left, right: left not in right,
+}  # fmt: skip # a table, filled line by line
+
+
+@pass_context
+def _compare(context: Context, left: Any, *others: Any) -> bool:
+    """Compare a value with the next, that with the one after it and so on: names of operators and operands in turn."""
+    pairs = iter(others)
+    for name, right in zip(pairs, pairs, strict=True):
+        budget_of(context).pay(searched if name in ("in", "notin") else copied, right, (left,))
+        if not _COMPARISONS[name](left, right):
+            return False
+        left = right
+    return True
 
 
 class _Environment(ImmutableSandboxedEnvironment):
@@ -291,21 +280,26 @@ class _Environment(ImmutableSandboxedEnvironment):
             undefined=_Missing, optimized=False, keep_trailing_newline=True, finalize=to_text, cache_size=0
         )
         self._stock = ImmutableSandboxedEnvironment(undefined=_Missing, cache_size=0)
-        self._stock.filters = {name: JINJA_FILTERS[name] for name in FILTERS - {*OWN_FILTERS}}
+        self._stock.filters = {name: JINJA_FILTERS[name] for name in FILTERS.keys() - OWN_FILTERS.keys()}
         self.globals = {}
         self.tests = {name: JINJA_TESTS[name] for name in TESTS}
         self.tests |= OWN_TESTS
         self.filters = {name: self._paid(name) for name in FILTERS}
-        self.filters |= {_TURNS: _turns, _WEIGH: _weigh, _CONCAT: _concat}
+        self.filters |= {_TURNS: _turns, _WEIGH: _weigh, _CONCAT: _concat, _COMPARE: _compare}
 
     def _paid(self, name: str) -> Callable[..., Any]:
-        """Wrap a filter to pay for its input and its output."""
+        """Wrap a filter to pay for its work and its output."""
         own = OWN_FILTERS.get(name)
 
         @pass_context
         def paid(context: Context, value: Any, *args: Any, **kwargs: Any) -> Any:
             budget = budget_of(context)
-            budget.weigh(value)
+            if name in OF_TEXTS:
+                value = to_text(context, value)
+            if name == "replace":
+                args = tuple(to_text(context, text) for text in args)
+                kwargs = {key: to_text(context, text) for key, text in kwargs.items()}
+            budget.pay(FILTERS[name], value, (*args, *kwargs.values()))
             if own is not None:
                 made = own(context, value, *args, **kwargs)
             else:
@@ -326,15 +320,26 @@ class _Environment(ImmutableSandboxedEnvironment):
             raise SecurityError(
                 f"{operator!r} is for numbers only, here it has {type_name(left)} and {type_name(right)}"
             )
-        made = super().call_binop(context, operator, left, right)
         if not numbers:
-            budget_of(context).weigh(made)
-        return bounded_integer(made)
+            budget_of(context).pay(copied, left, (right,))
+        return bounded_integer(super().call_binop(context, operator, left, right))
 
     def call(self, context: Context, obj: Any, /, *args: Any, **kwargs: Any) -> Any:
-        """Call a method that `dialect` allows, paying for its object and for the result."""
+        """Call ``range`` or a method that `work` knows, paying for its work and for the result.
+
+        `dialect` sees names alone, and a method may hide behind a key of that name: ``{'get': a.format}.get(1)``.
+        """
         budget = budget_of(context)
-        budget.weigh(getattr(obj, "__self__", None))
+        subject = getattr(obj, "__self__", None)
+        inputs = (*args, *kwargs.values())
+        if isinstance(obj, BuiltinMethodType) and isinstance(subject, str | list | tuple | dict | range):
+            if obj.__name__ not in METHODS:
+                raise SecurityError(f"{obj.__name__!r} cannot be called in templates")
+            budget.pay(METHODS[obj.__name__], subject, inputs)
+        elif obj is _range or isinstance(obj, Undefined):  # the call of what is undefined says which name is missing
+            budget.pay(copied, None, inputs)
+        else:
+            raise SecurityError(f"{type_name(obj)} cannot be called in templates")
         made = super().call(context, obj, *args, **kwargs)
         if not isinstance(made, str | range | Mapping) and isinstance(made, Iterable):
             made = list(made)
@@ -359,20 +364,32 @@ def spec_variables(values: Mapping[str, Any]) -> dict[str, Any]:
     return {"range": _range, **values, BUDGET: EvaluationBudget()}
 
 
-def _meter(tree: nodes.Template) -> None:
-    """Insert paying filters where Jinja has no hook: loops, comparisons, slices and ``~``."""
-    for node in list(tree.find_all((nodes.For, nodes.Compare, nodes.Concat, nodes.Getitem))):
+class _Meter(NodeTransformer):
+    """Inserts paying filters where Jinja has no hook: loops, comparisons, slices, keys and ``~``."""
+
+    def visit(self, node: nodes.Node, *args: Any, **kwargs: Any) -> nodes.Node:
+        """Return the node that pays in place of one, with the nodes below it done."""
+        turn = _size(node) if isinstance(node, nodes.For) else 0
+        self.generic_visit(node, *args, **kwargs)
         if isinstance(node, nodes.For):
-            node.iter = _filter(_TURNS, node.iter, nodes.Const(_size(node), lineno=node.lineno))
-        elif isinstance(node, nodes.Getitem):
-            if isinstance(node.arg, nodes.Slice):
-                node.node = _filter(_WEIGH, node.node)
+            node.iter = _filter(_TURNS, node.iter, nodes.Const(turn, lineno=node.lineno))
         elif isinstance(node, nodes.Compare):
-            node.expr = _filter(_WEIGH, node.expr)
-            for operand in node.ops:
-                operand.expr = _filter(_WEIGH, operand.expr)
+            pairs = ((nodes.Const(operand.op, lineno=node.lineno), operand.expr) for operand in node.ops)
+            return _filter(_COMPARE, node.expr, *chain.from_iterable(pairs))
         elif isinstance(node, nodes.Concat):
-            node.nodes = [_filter(_CONCAT, nodes.List(node.nodes, lineno=node.lineno))]
+            return _filter(_CONCAT, nodes.List(node.nodes, lineno=node.lineno))
+        elif isinstance(node, nodes.Getitem) and isinstance(node.arg, nodes.Slice):
+            node.node = _filter(_WEIGH, node.node)
+        elif isinstance(node, nodes.Getitem):
+            node.arg = _weighed(node.arg)
+        elif isinstance(node, nodes.Pair):
+            node.key = _weighed(node.key)
+        return node
+
+
+def _weighed(key: nodes.Expr) -> nodes.Expr:
+    """Let a key pay that is not written out."""
+    return key if isinstance(key, nodes.Const) else _filter(_WEIGH, key)
 
 
 def _size(loop: nodes.For) -> int:
@@ -400,22 +417,24 @@ def compile_text(source: str) -> tuple[Template, bool]:
     only = sole_expression(tree)
     if only is not None:
         tree.body = [nodes.Assign(nodes.Name(_RESULT, "store", lineno=1), only, lineno=1)]
-    _meter(tree)
+    _Meter().visit(tree)
     tree.set_environment(ENVIRONMENT)
     return Template.from_code(ENVIRONMENT, ENVIRONMENT.compile(tree), {}), only is not None
 
 
-def evaluate(source: str, values: dict[str, Any]) -> Json:
+def evaluate(source: str, values: Mapping[str, Any]) -> Json:
     """Evaluate a text with the variables of its spec. Raises errors of Jinja and Python; `render` words them."""
     template, typed = compile_text(source)
-    context = template.new_context(values, shared=True)
+    context = template.new_context(dict(values), shared=True)
     if typed:
         for _ in template.root_render_func(context):
             pass
         return to_json_value(context.vars[_RESULT], values[BUDGET])
+    budget: EvaluationBudget = values[BUDGET]
     pieces: list[str] = []
     size = 0
     for piece in template.root_render_func(context):
+        budget.copy(len(piece))
         size += len(piece)
         if size > MAX_OUTPUT:
             raise ExhaustedError(f"the text becomes longer than {MAX_OUTPUT:,} characters")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 from reconciler.core.capacity.chart_gangs import is_declared_gang
 from reconciler.core.capacity.gangs import has_chart, has_gang_manifest
@@ -318,10 +319,12 @@ def _check_evaluated_number(
     manifest: Mapping[str, Json], paths: tuple[Path, ...], loc: Loc, kinds: Kinds
 ) -> tuple[Finding, ...]:
     """Warn of an expression that gives another number than the replicas, as far as it reads nothing else."""
+    variables = sandbox.spec_variables({})  # of one budget, however many expressions and tries there are
     for replicas in _TRIED:
         rendered: Json = manifest
         for field_path in paths:
-            rendered = put(rendered, field_path, _evaluate(at(manifest, field_path), replicas))
+            value = _evaluate(at(manifest, field_path), {**variables, "replicas": replicas})
+            rendered = put(rendered, field_path, value)
         number = _written_number(rendered, paths, kinds)
         if number is not None and number != replicas:
             message = (
@@ -333,7 +336,7 @@ def _check_evaluated_number(
     return ()
 
 
-def _evaluate(value: Json, replicas: int) -> Json:
+def _evaluate(value: Json, variables: Mapping[str, Any]) -> Json:
     """Evaluate an expression that reads nothing but the replicas; any other value is returned as it is."""
     if not isinstance(value, str) or not has_expression(value):
         return value
@@ -341,7 +344,7 @@ def _evaluate(value: Json, replicas: int) -> Json:
     if reading.faults or not reading.names <= {"replicas"}:
         return value
     try:
-        return sandbox.evaluate(value, sandbox.spec_variables({"replicas": replicas}))
+        return sandbox.evaluate(value, variables)
     except render.FAILURES:
         return value
 

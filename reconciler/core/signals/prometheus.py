@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
+from typing import Any
 
 from jinja2 import TemplateError
 
@@ -98,12 +99,13 @@ def questions(desired: Desired) -> tuple[tuple[Question[float], ...], tuple[Prob
     problems: list[Problem] = []
     for workload, policy in desired.policies.items():
         template = desired.templates[workload]
+        variables = _variables(template)
         for query in policy.signals if template.ref is not None else ():
             if not isinstance(query, Query):
                 continue
             try:
                 text = attempt(
-                    Seam.SIGNAL, f"{workload}: {query.label}", partial(_evaluate_query, query.text, template)
+                    Seam.SIGNAL, f"{workload}: {query.label}", partial(_evaluate_query, query.text, variables)
                 )
             except InvalidInput as error:
                 message = f"{query.label} cannot be asked for {workload}: {error}"
@@ -138,29 +140,36 @@ def _escape(char: str) -> str:
     return f"\\u{ord(char):04x}" if ord(char) <= 0xFFFF else f"\\U{ord(char):08x}"  # noqa: PLR2004 - what \u can say
 
 
-def _evaluate_query(text: str, template: WorkloadTemplate) -> str:
-    """Evaluate a query; raises InvalidInput where an expression fails that passed every check."""
-    try:
-        return _evaluate(text, template)
-    except _FAILURES as error:
-        raise InvalidInput(shortened(str(error), 300)) from error
-
-
-def _evaluate(text: str, template: WorkloadTemplate) -> str:
-    """Evaluate the expressions of a query with the names of a workload."""
-    if not dialect.has_expression(text) or template.ref is None:
-        return text
-    if faults := dialect.read_expression(
-        text, dialect.QUERY
-    ).faults:  # an unchecked expression may not run, wherever it came from
-        raise ValueError(faults[0].message)
+def _variables(template: WorkloadTemplate) -> Mapping[str, Any]:
+    """Return the names of a workload that queries read, with one budget for all queries about it."""
+    if template.ref is None:
+        return {}
     names: Mapping[str, str] = {
         "namespace": template.ref.namespace,
         "name": template.ref.name,
         "template": str(template.name),
         "workspace": str(template.workspace),
     }
-    query: Json = sandbox.evaluate(text, sandbox.spec_variables({name: quoted(value) for name, value in names.items()}))
+    return sandbox.spec_variables({name: quoted(value) for name, value in names.items()})
+
+
+def _evaluate_query(text: str, variables: Mapping[str, Any]) -> str:
+    """Evaluate a query; raises InvalidInput where an expression fails that passed every check."""
+    try:
+        return _evaluate(text, variables)
+    except _FAILURES as error:
+        raise InvalidInput(shortened(str(error), 300)) from error
+
+
+def _evaluate(text: str, variables: Mapping[str, Any]) -> str:
+    """Evaluate the expressions of a query with the names of a workload."""
+    if not dialect.has_expression(text):
+        return text
+    if faults := dialect.read_expression(
+        text, dialect.QUERY
+    ).faults:  # an unchecked expression may not run, wherever it came from
+        raise ValueError(faults[0].message)
+    query: Json = sandbox.evaluate(text, variables)
     if not isinstance(query, str) or not query.strip():
         raise ValueError("the expression gives no text")
     return query
