@@ -280,7 +280,7 @@ class SourceReader:
     def _read_path(self, commit: CommitId, source: PathSource) -> SourceContent | UnreadSource:
         """Read the manifests of a path, at its own commit where it is pinned."""
         try:
-            entries = self._repository.entries(CommitId(source.commit) or commit, sizes=True)
+            entries = self._repository.entries(CommitId(source.commit) or commit, sizes=True, others=True)
         except (InvalidInput, Transient) as error:
             if not source.commit:
                 raise

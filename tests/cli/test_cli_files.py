@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from reconciler.core.schema import KINDS
 from tests.builders.passes import SOURCE_FILES
@@ -475,6 +476,40 @@ def test_a_file_of_ours_that_is_not_read_for_its_name_is_told(terminal: Terminal
     assert printed.endswith(": 0 errors, 1 warning\n")
     (folder / name).rename(folder / "web.YAML")
     assert "templates/web.YAML:2: kind: a BurstPolicy is read from policies" in terminal("check", str(files)).output
+
+
+@pytest.mark.parametrize("shape", ["empty", "link", "directory"])
+def test_check_says_of_a_companion_in_a_source_that_nothing_is_in_its_place(
+    terminal: Terminal, files: Path, shape: str
+) -> None:
+    apps = files / "apps"
+    apps.mkdir()
+    template = yaml.safe_load(SOURCE_FILES["template.yaml"])
+    manifest = template["spec"].pop("manifestResources")[0]["manifest"]
+    template["spec"].pop("steps")
+    template["spec"]["from"] = {"path": "apps"}
+    ref = "/".join((manifest["kind"], manifest["metadata"]["namespace"], manifest["metadata"]["name"]))
+    template["metadata"].setdefault("annotations", {})["overspill.dev/workload"] = ref
+    (files / "template.yaml").write_text(yaml.safe_dump(template))
+    (apps / "a.json").write_text(json.dumps(manifest))
+    service = apps / "service.yaml"
+    service.write_text("apiVersion: v1\nkind: Service\nmetadata: {name: a, namespace: demo}\nspec: {clusterIP: None}\n")
+    assert "spec.from" not in terminal("check", str(files)).output
+    service.unlink()
+    match shape:
+        case "empty":
+            service.write_text("")
+        case "link":
+            service.symlink_to("a.json")
+        case _:
+            service.mkdir()
+            (service / "README.md").write_text("x")
+    said = {"empty": "is empty", "link": "is a symbolic link, which is not followed", "directory": "is a directory"}[
+        shape
+    ]
+    result = terminal("check", str(files))
+    assert result.exit_code == 1
+    assert f"spec.from: apps/service.yaml {said}" in result.output
 
 
 def test_a_git_lfs_pointer_among_files_of_ours_is_an_error(terminal: Terminal, files: Path) -> None:

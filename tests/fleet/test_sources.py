@@ -9,7 +9,7 @@ from reconciler.core.fleet.sources.plain_manifests import in_source, plain_manif
 from reconciler.model.ids import BlobId
 from reconciler.model.manifest_source import PathSource, RepositorySource, SourceContent, UnreadSource
 from reconciler.model.plan import Reason
-from reconciler.model.tree import TreeEntry
+from reconciler.model.tree import EntryType, TreeEntry
 from tests.builders.fleet_files import errors
 from tests.builders.passes import SOURCE_FILES, Passes
 from tests.fakes.memory_repository import MemoryRepository
@@ -153,6 +153,19 @@ BROKEN = {
     "kustomize": ({"apps/vllm/kustomization.yaml": "resources: []\n"}, (), "apps/vllm is rendered by kustomize"),
     "no YAML": ({"apps/vllm/deployment.yaml": "a: [\n"}, (), "apps/vllm/deployment.yaml:"),
     "no object": ({"apps/vllm/deployment.yaml": "a: 1\n"}, (), "is no object with apiVersion and kind"),
+    "an empty companion": ({"apps/vllm/a-service.yaml": ""}, (), "apps/vllm/a-service.yaml is empty"),
+    "a companion of comments": ({"apps/vllm/a-service.yaml": "# x\n---\n"}, (), "a-service.yaml holds no object"),
+    "a companion of no items": (
+        {"apps/vllm/a-service.yaml": "apiVersion: v1\nkind: List\nitems: []\n"},
+        (),
+        "a-service.yaml holds no object",
+    ),
+    "an empty workload": ({"apps/vllm/deployment.yaml": "\n"}, (), "apps/vllm/deployment.yaml is empty"),
+    "a directory for a companion": (
+        {"apps/vllm/a-service.yaml/README.md": "x"},
+        ("apps/vllm/a-service.yaml",),
+        "apps/vllm/a-service.yaml is a directory",
+    ),
     "a template": ({"apps/vllm/more.yaml": SOURCE_FILES["template.yaml"]}, (), "is a kind of Overspill"),
     "unsafe": (
         {"apps/vllm/deployment.yaml": DEPLOYMENT.replace("{containers:", "{hostNetwork: true, containers:")},
@@ -316,6 +329,44 @@ def test_files_of_a_source_are_those_of_its_path():
     assert in_source("apps/vllm.yaml", "apps/vllm.yaml")
     assert not in_source("apps/vllm", "apps/vllm-old/deployment.yaml")
     assert not in_source("apps/vllm", "apps/vllm/README.md")
+
+
+LINK, SUBMODULE = EntryType.LINK, EntryType.SUBMODULE
+
+
+@pytest.mark.parametrize(
+    ("path", "entry", "kind", "recurse", "said"),
+    [
+        ("apps/vllm", "apps/vllm/service.yaml", LINK, True, "apps/vllm/service.yaml is a symbolic link, which is not"),
+        ("apps/vllm", "apps/vllm/service.yaml", LINK, False, "apps/vllm/service.yaml is a symbolic link"),
+        ("apps/vllm", "apps/vllm/more", LINK, True, "apps/vllm/more is a symbolic link"),
+        (
+            "apps/vllm",
+            "apps/vllm/more/service.yml",
+            SUBMODULE,
+            True,
+            "apps/vllm/more/service.yml is a submodule, whose",
+        ),
+        ("apps/vllm", "apps", SUBMODULE, True, "apps is a submodule"),
+        ("apps/vllm", "apps/vllm", LINK, False, "apps/vllm is a symbolic link"),
+        ("", "service.yaml", LINK, False, "service.yaml is a symbolic link"),
+        ("apps/vllm", "apps/vllm/README.md", LINK, True, ""),
+        ("apps/vllm", "apps/vllm/more", LINK, False, ""),
+        ("apps/vllm", "apps/vllm/more/service.yaml", LINK, False, ""),
+        ("apps/vllm", "apps/vllm-2/service.yaml", LINK, True, ""),
+        ("apps/vllm", "docs/theme", SUBMODULE, True, ""),
+    ],
+)
+def test_a_link_or_a_submodule_where_manifests_belong_is_an_error(path, entry, kind, recurse, said):
+    source = RepositorySource(url="u", revision="", path=path, namespace="", recurse=recurse)
+    file = TreeEntry(path=f"{path}/a.yaml".lstrip("/"), blob=BlobId("1" * 40), size=1)
+    other = TreeEntry(path=entry, blob=BlobId("2" * 40), type=kind)
+    content = read_source(source, [file, other], lambda blobs: dict.fromkeys(blobs, DEPLOYMENT.encode()), "")
+    if said:
+        assert isinstance(content, UnreadSource)
+        assert content.message.startswith(said)
+    else:
+        assert isinstance(content, SourceContent)
 
 
 def test_objects_without_a_namespace_get_that_of_the_source_where_they_need_one():

@@ -205,13 +205,15 @@ class GitRepository:
         flags = ["-r", "-z", "-l"] if sizes else ["-r", "-z"]
         arguments = ["ls-tree", *flags, "--", checked_id(commit), *under]
         done = self._branches.runner.run(arguments)
-        if done.status == 0:
-            found = parse_entries(done.stdout, sizes=sizes)
-            return [*found, *parse_other_entries(done.stdout)] if others else found
-        kind = self._branches.runner.run(["cat-file", "-t", commit]).stdout.strip()
-        if kind != b"commit" and not self._is_earlier(commit):
-            raise InvalidInput(f"commit {commit[:12]} is not in the history of the fleet repository's source branch")
-        return parse_entries(self._branches.local(arguments), sizes=sizes)
+        listing = done.stdout
+        if done.status:
+            kind = self._branches.runner.run(["cat-file", "-t", commit]).stdout.strip()
+            if kind != b"commit" and not self._is_earlier(commit):
+                raise InvalidInput(
+                    f"commit {commit[:12]} is not in the history of the fleet repository's source branch"
+                )
+            listing = self._branches.local(arguments)
+        return [*parse_entries(listing, sizes=sizes), *(parse_other_entries(listing) if others else ())]
 
     def obstacles(self, commit: CommitId, directories: Iterable[str]) -> Mapping[str, str]:
         """Find those paths of a commit that hold a file, a link or a submodule in place of a directory."""

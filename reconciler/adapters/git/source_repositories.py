@@ -239,7 +239,7 @@ class SourceRepositories:
             raise InvalidInput("the branch does not exist")
         if at:
             repository.fetch_commit(commit)
-        entries = repository.entries(commit, sizes=True)
+        entries = repository.entries(commit, sizes=True, others=True)
         contents: dict[RepositorySource, SourceContent | UnreadSource] = {}
         for source in sources:
             contents[source] = read_source(source, entries, repository.read, commit)

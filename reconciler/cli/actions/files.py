@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -22,7 +22,7 @@ from reconciler.core.fleet.assemble import is_ignored, without_definitions_elsew
 from reconciler.core.fleet.file import ParsedFile
 from reconciler.core.fleet.paths import FLEET_FILE
 from reconciler.core.fleet.read_file import assemble, is_read, parse_file
-from reconciler.core.fleet.sources.plain_manifests import in_source, path_sources, plain_manifests
+from reconciler.core.fleet.sources.plain_manifests import in_source, path_sources, read_source
 from reconciler.core.fleet.standing_paths import directories_like_files, is_at
 from reconciler.core.fleet.unread_files import Surroundings, UnreadFile, folder_summary, unread_entries, unread_file
 from reconciler.core.observe.node_pool_differences import with_node_pool_differences
@@ -333,14 +333,20 @@ def read_directory(top: Path) -> FleetDirectory:
 
 def _contents(top: Path, files: Mapping[str, ParsedFile]) -> SourceContents:
     """Read what templates are made from in a directory; what is pinned to a commit is not on this disk."""
-    regular = [name for name in files if (top / name).is_file()]
-    return {
-        SourceKey(source): plain_manifests(
-            source.title, {name: (top / name).read_bytes() for name in regular if in_source(source.path, name)}, ""
-        )
-        for source in path_sources(files.values())
-        if not source.commit
-    }
+    sources = [source for source in path_sources(files.values()) if not source.commit]
+    entries = [*(_manifests(top, files) if sources else ()), *(_other_entries(top) if sources else ())]
+
+    def read(names: Iterable[BlobId]) -> Mapping[BlobId, bytes]:
+        return {name: (top / name).read_bytes() for name in names}
+
+    return {SourceKey(source): read_source(source, entries, read, "") for source in sources}
+
+
+def _manifests(top: Path, names: Iterable[str]) -> Iterator[TreeEntry]:
+    """Yield the regular files among some, with their names in the place of ids."""
+    for name in names:
+        if (top / name).is_file() and not (top / name).is_symlink():
+            yield TreeEntry(path=name, blob=BlobId(name), size=(top / name).stat().st_size)
 
 
 def _unread_files(top: Path, files: Mapping[str, ParsedFile]) -> list[UnreadFile]:

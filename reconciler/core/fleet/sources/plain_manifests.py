@@ -14,7 +14,7 @@ from reconciler.core.workloads.portable_object import quoted
 from reconciler.errors import InvalidInput
 from reconciler.model.ids import BlobId
 from reconciler.model.manifest_source import PathSource, RepositorySource, SourceContent, UnreadSource
-from reconciler.model.tree import TreeEntry
+from reconciler.model.tree import EntryType, TreeEntry
 from reconciler.model.workload import Json
 from reconciler.text.file_names import may_hold_objects
 from reconciler.text.wording import join_names
@@ -52,10 +52,17 @@ def read_source(
     read: Callable[[Iterable[BlobId]], Mapping[BlobId, bytes]],
     version: str,
 ) -> SourceContent | UnreadSource:
-    """Read the files of a source in a tree, whose entries have sizes; none of one that is too large is read."""
+    """Read the files of a source in a tree, whose entries have sizes; none of one that is too large is read.
+
+    `entries` include links and submodules: one in the place of manifests is an error, as no manifest is deleted by it.
+    """
     recurse, namespace = True, ""
     if isinstance(source, RepositorySource):
         recurse, namespace = source.recurse, source.namespace
+    entries = tuple(entries)
+    for entry in entries:
+        if obstacle := _obstacle(source.path, entry, recurse=recurse):
+            return UnreadSource(message=obstacle, remedy="commit the manifests in its place, or delete it")
     own = [entry for entry in entries if in_source(source.path, entry.path, recurse=recurse)]
     for entry in own:
         if entry.size > yaml.MAX_BYTES:
@@ -64,6 +71,26 @@ def read_source(
     contents = {} if len(own) > MOST_FILES else read(entry.blob for entry in own)
     files = {entry.path: contents.get(entry.blob, b"") for entry in own}
     return _in_namespace(plain_manifests(source.title, files, version), namespace)
+
+
+def _obstacle(path: str, entry: TreeEntry, *, recurse: bool) -> str:
+    """Say what stands where manifests of a source are meant to be; empty where nothing does."""
+    directory = f"{path}/" if path else ""
+    above = path == entry.path or path.startswith(f"{entry.path}/")
+    if not (above or entry.path.startswith(directory)):
+        return ""
+    *folders, name = entry.path.removeprefix(directory).split("/")
+    if entry.type is EntryType.FILE:
+        named = next((at for at, folder in enumerate(folders) if may_hold_objects(folder)), None)
+        if above or named is None or (named and not recurse):
+            return ""
+        return f"{directory}{'/'.join(folders[: named + 1])} is a directory"
+    # A link with another ending is no manifest, and one without an ending may be a directory of them.
+    meant = may_hold_objects(name) or (recurse and "." not in name)
+    if not above and (not meant or (folders and not recurse)):
+        return ""
+    kind = "is a submodule, whose files are not read"
+    return f"{entry.path} {'is a symbolic link, which is not followed' if entry.type is EntryType.LINK else kind}"
 
 
 def plain_manifests(title: str, files: Mapping[str, bytes], version: str) -> SourceContent | UnreadSource:
@@ -87,11 +114,17 @@ def plain_manifests(title: str, files: Mapping[str, bytes], version: str) -> Sou
             documents = yaml.parse(data, path)
         except InvalidInput as error:
             return UnreadSource(message=str(error), remedy="mend the file")
+        before = len(manifests)
         for document in documents:
             for value in _objects(document.value):
                 if problem := _problem(value):
                     return UnreadSource(message=f"{path}:{document.start}: {problem}", remedy="mend the file")
                 manifests.append({key: quoted(item) for key, item in value.items()})
+        if len(manifests) == before:
+            return UnreadSource(
+                message=f"{path} {'holds no object' if data.strip() else 'is empty'}",
+                remedy="delete the file if its objects are to go",
+            )
     return SourceContent(manifests=tuple(sorted(manifests, key=_turn)), version=version)
 
 
