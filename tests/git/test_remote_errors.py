@@ -115,6 +115,27 @@ def test_cause_that_does_not_pass_is_told_with_its_remedy(said: str, shown: str,
 
 
 @pytest.mark.parametrize(
+    ("asked", "remedy"),
+    [
+        ("https://git.example.com", "OVERSPILL_GIT_PASSWORD_FILE"),
+        ("https://***@git.example.com:443", "OVERSPILL_GIT_PASSWORD_FILE"),
+        ("https://git.example.com/acme/fleet", "OVERSPILL_GIT_PASSWORD_FILE"),
+        ("https://git.example.com:8443", "has moved to"),
+        ("https://***@other.example.com", "has moved to"),
+        ("https://git.example.com/mallory/fleet.git", "has moved to"),
+        ("http://git.example.com", "has moved to"),
+    ],
+)
+def test_login_for_where_a_redirect_leads_is_not_asked_for(asked: str, remedy: str) -> None:
+    remote = check_address("https://git.example.com/acme/fleet.git", Credentials(password="swordfish-42"))
+    said = f"fatal: could not read Username for '{asked}': terminal prompts disabled"
+    error = failure("fetching", said, remote)
+    assert type(error) is InvalidInput
+    assert asked in str(error)
+    assert remedy in str(error).partition(" (try: ")[2]
+
+
+@pytest.mark.parametrize(
     "said",
     [
         "ssh: connect to host h port 22: Connection refused",

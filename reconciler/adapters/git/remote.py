@@ -110,6 +110,15 @@ class Remote:
         """The path of a repository on this machine, whether or not it is there; None for one elsewhere."""
         return Path(self.url.removeprefix("file://")) if self.protocols == "file" else None
 
+    def is_at(self, url: str) -> bool:
+        """Return whether an address that git names, with its path or without, is this remote's."""
+        try:
+            *server, path = _place(url)
+            *own, _ = _place(self.url)
+        except ValueError:  # no address at all
+            return False
+        return _same_repository(url, self.url) if path else server == own
+
     @property
     def shown(self) -> str:
         """The address in messages."""

@@ -60,6 +60,11 @@ _UNKNOWN_HOST = _row(
 )
 _OTHER_TYPE = _row(_Reaction.ALARM, _UNKNOWN_HOST.pattern.pattern, _FINGERPRINT)
 """What ssh says so, and known_hosts has keys of other types for the host: whoever is in between chooses the type."""
+_MOVED_AWAY = _row(
+    _Reaction.PERSON,
+    r"error: 30[12378]|maximum .{0,10}redirects",
+    "name the address that the repository has moved to; a login follows no redirect",
+)
 _MEANINGS = (
     # Alarms (openssh sshconnect.c, sshkey.c).
     _row(
@@ -210,11 +215,7 @@ _MEANINGS = (
         "see that the login's shell at the host prints nothing, that the URL is the repository's, and that no proxy or"
         " login page answers in its place",
     ),
-    _row(
-        _Reaction.PERSON,
-        r"error: 30[12378]|maximum .{0,10}redirects",
-        "name the address that the repository has moved to; a login follows no redirect",
-    ),
+    _MOVED_AWAY,
     # TLS and proxies (curl lib/strerror.c, vtls).
     _row(
         _Reaction.PERSON,
@@ -381,7 +382,15 @@ def failure(doing: str, stderr: str, remote: Remote) -> OverspillError:
         return Transient(f"{doing}: {reason(said)}")
     if meaning is _UNKNOWN_HOST and are_keys_known(remote):
         meaning = _OTHER_TYPE
+    if not meaning.remedy and _asks_for_another(said, remote):
+        meaning = _MOVED_AWAY
     return _error(doing, meaning, _lines(said), remote)
+
+
+def _asks_for_another(said: str, remote: Remote) -> bool:
+    """Return whether git lacks a login for another address than the remote's, to which that has led it."""
+    asked = _LACKS_LOGIN.search(said)
+    return asked is not None and not remote.is_at(asked[1])
 
 
 def rejection(doing: str, summary: str, stderr: str, remote: Remote, *, branch: str) -> OverspillError:
@@ -479,6 +488,7 @@ _NAME = re.compile(
 it is a name."""
 _IN_MESSAGES = frozenset({"git", "ssh", "host", "key", "branch", "repository"})
 """Words of the messages themselves, none of which means anything alone."""
+_LACKS_LOGIN = re.compile(r"could not read (?:Username|Password) for '(https?://[^'\n]{1,2000})'")
 _MOST = 64 << 10
 """Characters at the end of what was said that are looked at."""
 _SHOWN = 1200
