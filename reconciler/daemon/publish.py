@@ -17,13 +17,14 @@ from reconciler.core.commits.templates import RenderedTemplates
 from reconciler.core.commits.trailers import Action, Trailer, action, is_own
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.engines import engine, placement_files
+from reconciler.core.engines.made_objects import file_suffixes
 from reconciler.errors import Bug, InvalidInput, Pending, Transient
 from reconciler.model.branch_loss import BranchLoss
 from reconciler.model.ids import BlobId, ClusterName, CommitId
 from reconciler.model.plan import CHARTS_PENDING, Extend, Move, Place, Plan, Restore, Revert
 from reconciler.model.policy import Desired
 from reconciler.model.request import Answer
-from reconciler.model.tree import Advance, Commit, Identity, LoggedCommit, Tips
+from reconciler.model.tree import ROOT, Advance, Commit, Identity, LoggedCommit, Tips
 from reconciler.model.workload import Json
 from reconciler.ports import Charts, Repository
 
@@ -67,6 +68,7 @@ def gather(
         records = {path: contents[blob] for path, blob in blobs.items()}
     return write.CommitInputs(
         standing=_standing(repository, plan, templates, tips),
+        beside=_beside(repository, templates, rendered, tips),
         charts=rendered,
         failed=failed,
         bugs=bugs,
@@ -97,6 +99,33 @@ def _standing(
         blobs[directory] |= restored.get(directory, {})
     contents = repository.read({blob for files in blobs.values() for blob in files.values()})
     return {directory: {path: contents[blob] for path, blob in files.items()} for directory, files in blobs.items()}
+
+
+def _beside(
+    repository: Repository,
+    templates: RenderedTemplates,
+    rendered: Mapping[int, Mapping[str, tuple[Json, ...]]],
+    tips: Tips,
+) -> dict[ClusterName, dict[str, bytes]]:
+    """Read the files of other placements that may make objects of the rendered charts, by cluster and path."""
+    suffixes: dict[ClusterName, frozenset[str]] = {}
+    for position, charts in rendered.items():
+        names = file_suffixes(manifest for manifests in charts.values() for manifest in manifests)
+        cluster = templates[position].placement.cluster
+        suffixes[cluster] = suffixes.get(cluster, frozenset()) | names
+    if tips.output is None or not any(suffixes.values()):
+        return {}
+    blobs = {
+        cluster: {
+            entry.path: entry.blob
+            for entry in repository.entries(tips.output, under=(f"{ROOT}/{cluster}",))
+            if entry.path.endswith(tuple(names))
+        }
+        for cluster, names in suffixes.items()
+        if names
+    }
+    contents = repository.read({blob for files in blobs.values() for blob in files.values()})
+    return {cluster: {path: contents[blob] for path, blob in files.items()} for cluster, files in blobs.items()}
 
 
 def _charts(

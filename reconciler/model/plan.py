@@ -63,6 +63,11 @@ class Reason(StrEnum):
     BUG = "Bug"
 
 
+BELONGS = "is there already, and belongs to"
+"""The words between an object on a cluster and its owner, for which nothing else may be placed there."""
+
+TAKEN_REMEDY = "use another name, another namespace or another cluster"
+
 CHARTS_PENDING = "its charts are being rendered"
 """Why a change is not written in this pass: the charts of it are rendered in the background, and no pass waits."""
 

@@ -26,6 +26,7 @@ from reconciler.core.engines import (
     target_namespace,
 )
 from reconciler.core.engines.deployment import chart_steps
+from reconciler.core.engines.made_objects import shared_object
 from reconciler.core.engines.standing_objects import hold_immutable, refuse_renamed_releases
 from reconciler.core.ledger import placement_record, proposal_record, request_record, restraints
 from reconciler.core.signals.past_demand import write_levels
@@ -36,6 +37,7 @@ from reconciler.model.demand import Demand
 from reconciler.model.ids import BlobId, ClusterName, WorkloadId
 from reconciler.model.placement import Placement, Restraint
 from reconciler.model.plan import (
+    BELONGS,
     CHARTS_PENDING,
     Amend,
     Approve,
@@ -160,6 +162,8 @@ class CommitInputs:
     """placement.yaml of placements that keep their spec, by directory."""
     standing: Mapping[str, Mapping[str, bytes]] = field(default_factory=dict)
     """Files of placements that are written again, by directory and path."""
+    beside: Mapping[ClusterName, Mapping[str, bytes]] = field(default_factory=dict)
+    """Files of the cluster's placements that may make the same objects as rendered charts, by path."""
     history: Mapping[str, tuple[LoggedCommit, ...]] = field(default_factory=dict)
     """Commits of placements that end, by placement id, newest first."""
     obstacles: Mapping[str, str] = field(default_factory=dict)
@@ -312,6 +316,9 @@ class _Writer:
         self._author = author
         self._request_id = ""
         self._written: dict[str, Mapping[str, bytes]] = {}
+        self._placements = inputs.ledger.placements
+        self._begun: dict[str, Placement] = {}
+        self._ended: set[str] = set()
         self._restraints: dict[WorkloadId, tuple[Restraint, ...]] = {}
 
     def start(self) -> None:
@@ -380,6 +387,7 @@ class _Writer:
                 )
                 self._close(change, writes={f"{after.path}/placement.yaml": record})
             case Revert(placement=placement, restraint=restraint):
+                self._ended.add(placement.path)
                 self._close(
                     change,
                     removes=placement_files(placement),
@@ -445,7 +453,12 @@ class _Writer:
         except (InvalidInput, UnicodeError) as error:
             self._refuse(placement, str(error))
             return
-        self._written[placement.path] = rendered.files
+        if taken := self._shared_object(placement, rendered, standing) if charts else "":
+            self._refuse(placement, taken, Reason.TAKEN)
+            return
+        self._written[placement.path], self._begun[placement.path] = rendered.files, rendered.record
+        if isinstance(change, Move):
+            self._ended.add(change.before.path)
         restraint = change.restraint if isinstance(change, Resize | Move) else None
         begun = (placement.workload, (restraint,), ()) if restraint is not None else None
         change = _recorded_change(change, rendered)
@@ -457,6 +470,24 @@ class _Writer:
             self._close(change, removes=removes, writes=writes, history=history, ledger=begun)
         else:
             self._close(change, removes=placement_files(record), writes=writes, ledger=begun)
+
+    def _shared_object(self, placement: Placement, rendered: RenderedPlacement, standing: Mapping[str, bytes]) -> str:
+        """Say that another placement of the cluster makes an object of this one's charts; empty where none does."""
+        stands = self._material.beside.get(placement.cluster, {})
+        again = {placement.path, *self._written, *self._ended}
+        others = {path: data for path, data in stands.items() if _directory(path) not in again}
+        for directory, files in self._written.items():
+            if directory != placement.path and directory.startswith(f"{ROOT}/{placement.cluster}/"):
+                others.update(files)
+        shared = shared_object(rendered.files, standing, others)
+        if shared is None:
+            return ""
+        (kind, name), path = shared
+        directory = _directory(path)
+        owner = self._begun.get(directory) or self._placements.get(directory)
+        known = owner is not None and owner.workload.workspace == placement.workload.workspace
+        whose = str(owner.workload) if owner is not None and known else "another workspace"
+        return f"{kind.rpartition('/')[2]} {name} {BELONGS} {whose}"
 
     def _request_files(self, kept: RequestRecord, written: bytes | None = None) -> dict[str, bytes]:
         """Write a request's record where it is not `written`. Raises InvalidInput for one that could not be read again.
@@ -555,6 +586,11 @@ class _Writer:
         self.commits.append(
             Commit(message=message, author=author, at=self._now, removes=removes, writes=writes or {}, key=key)
         )
+
+
+def _directory(path: str) -> str:
+    """Return the directory of the placement that a file is of: ``clusters/worker-2/vllm-7f3a90c1``."""
+    return "/".join(path.split("/", 3)[:3])
 
 
 def _workload(change: Change) -> WorkloadId:

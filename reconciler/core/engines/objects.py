@@ -270,10 +270,19 @@ def _file_name(item: PayloadObject, identity: tuple[str, str, str], width: int) 
     parts = [f"{item.step + 1:0{width}d}", _slug(item.name)]
     if item.ordinal:
         parts.append(f"{item.ordinal:03d}")
-    stem = "-".join([*parts, _slug(kind.rpartition("/")[2].lower()), _slug(name, kind)])
+    stem = "-".join(parts) + _ending(kind, name)
     if len(stem) > _MAX_STEM:
         stem = f"{stem[:_MAX_STEM]}-{hashlib.sha256(stem.encode()).hexdigest()[:8]}"
     return f"{stem}.yaml"
+
+
+def _ending(kind: str, name: str) -> str:
+    return f"-{_slug(kind.rpartition('/')[2].lower())}-{_slug(name, kind)}"
+
+
+def file_suffix(manifest: Json, name: str) -> str:
+    """Return how the name of the file of an object ends, whatever step makes it; a very long name ends otherwise."""
+    return f"{_ending(group_kind(manifest), name)}.yaml"
 
 
 def _slug(name: str, *more: str) -> str:

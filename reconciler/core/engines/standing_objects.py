@@ -39,7 +39,7 @@ from reconciler.model.kubernetes.workload_kind import Path
 from reconciler.model.workload import DeploySpec, Json
 from reconciler.text.wording import count, join_names, sanitize
 
-_ObjectKey = tuple[str, str]
+ObjectKey = tuple[str, str]
 """``group/Kind``, and ``namespace/name``."""
 
 _IDENTITY = "the kind, namespace and name"
@@ -70,12 +70,14 @@ class HeldFiles:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _FileObject:
+class FileObject:
+    """An object in a file of a placement."""
+
     path: str
     manifest: Json
 
 
-def _describe(changes: Mapping[_ObjectKey, Sequence[Path]]) -> str:
+def _describe(changes: Mapping[ObjectKey, Sequence[Path]]) -> str:
     """Name the immutable fields in which objects differ, of a handful of objects; one without fields is renamed."""
     texts = [
         f"{join_names('.'.join(path) for path in paths) or _IDENTITY} of {kind.rpartition('/')[2]} {name}"
@@ -95,9 +97,9 @@ def hold_immutable(
     """
     if not standing:
         return HeldFiles(files=files)
-    old = _objects(standing, {path for path, data in standing.items() if files.get(path) != data})
-    new = _objects(files, {path for path, data in files.items() if standing.get(path) != data})
-    changes: dict[_ObjectKey, tuple[Path, ...]] = {}
+    old = read_objects(standing, {path for path, data in standing.items() if files.get(path) != data})
+    new = read_objects(files, {path for path, data in files.items() if standing.get(path) != data})
+    changes: dict[ObjectKey, tuple[Path, ...]] = {}
     for key, entry in new.items():
         fields = immutable_changes(old[key].manifest, entry.manifest, schemas) if key in old else ()
         if fields:  # of which replicas are no part, wherever they stand
@@ -122,12 +124,12 @@ def hold_immutable(
     return HeldFiles(files=held, kept=f"what nobody can change stays as it was placed: {named}")
 
 
-def _objects(files: Mapping[str, bytes], paths: Iterable[str]) -> dict[_ObjectKey, _FileObject]:
+def read_objects(files: Mapping[str, bytes], paths: Iterable[str]) -> dict[ObjectKey, FileObject]:
     """Read the objects of some files, in the order of their paths; a file that holds none is left out.
 
     A person may have put anything into the files of the output branch: what cannot be read is not compared.
     """
-    objects: dict[_ObjectKey, _FileObject] = {}
+    objects: dict[ObjectKey, FileObject] = {}
     for path in sorted(paths):
         try:
             documents = parse(files[path], path)
@@ -137,11 +139,11 @@ def _objects(files: Mapping[str, bytes], paths: Iterable[str]) -> dict[_ObjectKe
             manifest = document.value
             metadata = manifest.get("metadata") if isinstance(manifest, dict) else None
             if isinstance(metadata, dict) and metadata.get("name") and group_kind(manifest) != _KUSTOMIZATION:
-                objects[object_key(manifest)] = _FileObject(path=path, manifest=manifest)
+                objects[object_key(manifest)] = FileObject(path=path, manifest=manifest)
     return objects
 
 
-def object_key(manifest: Json) -> _ObjectKey:
+def object_key(manifest: Json) -> ObjectKey:
     """Return what no version of an object changes: its ``group/Kind``, and its namespace and name."""
     return group_kind(manifest), object_name(manifest)
 
@@ -163,14 +165,14 @@ def refuse_renamed_releases(before: DeploySpec, after: DeploySpec) -> None:
         )
 
 
-def _workloads(files: Mapping[str, bytes], kinds: Kinds, *, charts: bool) -> frozenset[_ObjectKey]:
+def _workloads(files: Mapping[str, bytes], kinds: Kinds, *, charts: bool) -> frozenset[ObjectKey]:
     """Return the workloads of a placement: the objects that make pods, without those that run once beside others.
 
     The Job of a command is none.
     """
     every = {
         key: kind
-        for key, entry in _objects(files, files).items()
+        for key, entry in read_objects(files, files).items()
         if (kind := kind_of(entry.manifest, kinds)) and not at(entry.manifest, _STEP)
     }
     lasting = frozenset(key for key, kind in every.items() if not kind.once and kind.templates)
@@ -179,12 +181,12 @@ def _workloads(files: Mapping[str, bytes], kinds: Kinds, *, charts: bool) -> fro
 
 def _renamed(
     standing: Mapping[str, bytes],
-    old: Mapping[_ObjectKey, _FileObject],
-    new: Mapping[_ObjectKey, _FileObject],
+    old: Mapping[ObjectKey, FileObject],
+    new: Mapping[ObjectKey, FileObject],
     kinds: Kinds,
     *,
     charts: bool,
-) -> dict[_ObjectKey, _FileObject]:
+) -> dict[ObjectKey, FileObject]:
     """Return the standing workloads in whose place others come, each with that object.
 
     Raises InvalidInput where it cannot be said which object has the replicas of which.
@@ -210,7 +212,7 @@ def _renamed(
     return {key: new[pairs[key]] for key in gone}
 
 
-def _counted_alike(before: _FileObject, after: _FileObject, kinds: Kinds) -> bool:
+def _counted_alike(before: FileObject, after: FileObject, kinds: Kinds) -> bool:
     """Return whether the replicas of one object can be those of another: in the same fields, or in one field each."""
     one, other = kind_of(before.manifest, kinds), kind_of(after.manifest, kinds)
     if one is None or other is None:
@@ -218,7 +220,7 @@ def _counted_alike(before: _FileObject, after: _FileObject, kinds: Kinds) -> boo
     return one.replicas == other.replicas or len(one.replicas) == len(other.replicas) == 1
 
 
-def _refuse_count(key: _ObjectKey, before: Json, after: Json, kinds: Kinds) -> None:
+def _refuse_count(key: ObjectKey, before: Json, after: Json, kinds: Kinds) -> None:
     """Refuse another number of replicas where it is the completions of a Job too. Raises InvalidInput."""
     kind = kind_of(after, kinds)
     if kind is None or not kind.completions or not kind.replicas:
@@ -244,9 +246,9 @@ def _held(before: Json, after: Json, fields: Iterable[Path] = ()) -> Json:
 
 def _hold_all(
     standing: Mapping[str, bytes],
-    old: Mapping[_ObjectKey, _FileObject],
-    new: Mapping[_ObjectKey, _FileObject],
-    changes: Mapping[_ObjectKey, Sequence[Path]],
+    old: Mapping[ObjectKey, FileObject],
+    new: Mapping[ObjectKey, FileObject],
+    changes: Mapping[ObjectKey, Sequence[Path]],
     kinds: Kinds,
 ) -> dict[str, bytes]:
     """Return the standing files, with the replicas, metadata, autoscalers and charts of the new version.

@@ -16,7 +16,7 @@ from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.fleet.object_owners import ObjectId, describe_object, means_object
 from reconciler.model.ids import ClusterName, WorkloadId
-from reconciler.model.plan import Reason, Refusal
+from reconciler.model.plan import BELONGS, TAKEN_REMEDY, Reason, Refusal
 from reconciler.model.workload import WorkloadRef
 
 
@@ -44,8 +44,8 @@ class ObjectConflicts:
                 return Refusal(
                     cluster=cluster,
                     reason=Reason.TAKEN,
-                    message=f"{describe_object(object_id)} is there already, and {whose}",
-                    remedy="use another name, another namespace or another cluster",
+                    message=f"{describe_object(object_id)} {BELONGS} {whose}",
+                    remedy=TAKEN_REMEDY,
                 )
         return None
 
@@ -88,16 +88,16 @@ class ObjectConflicts:
         standing = self._makers.standing(object_id).get(cluster, ())
         own = next((name for name in standing if name != workload), None)
         if own is not None and own.workspace == workload.workspace:
-            return f"belongs to what workspace {own.workspace} runs there itself"
+            return f"what workspace {own.workspace} runs there itself"
         if own is not None:
-            return "belongs to what another workspace runs there itself"
+            return "what another workspace runs there itself"
         # 2. Another placement has made it.
         holder = next((name for name in self._on_cluster(cluster, object_id) if name != workload), None)
         if holder is not None:
-            return f"belongs to {holder if holder.workspace == workload.workspace else 'another workspace'}"
+            return str(holder) if holder.workspace == workload.workspace else "another workspace"
         # 3. It is seen there, and no placement has made it.
         if any(place == cluster and means_object(ref, object_id) for place, ref in self._seen.get(object_id[1:], ())):
-            return f"belongs to what {cluster} runs itself"
+            return f"what {cluster} runs itself"
         return ""
 
     @cached_property

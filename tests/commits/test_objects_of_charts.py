@@ -1,0 +1,141 @@
+"""Two charts that make one object are never on one cluster: what they make is known once they are rendered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from reconciler.core.engines.made_objects import shared_object
+from reconciler.core.schema.yaml import emit
+from reconciler.daemon.reconcile import World
+from reconciler.model.capacity import Observed
+from reconciler.model.ids import WorkspaceName
+from reconciler.model.placement import PLACEMENT_LABEL
+from reconciler.model.plan import Reason, Refusal
+from reconciler.model.workload import HelmConfig, Json
+from tests.builders.passes import SOURCE_FILES, Passes, seconds
+from tests.fakes.memory_repository import MemoryRepository
+
+CHARTED = """\
+apiVersion: gpr.kubeslice.io/v1alpha1
+kind: WorkloadTemplate
+metadata:
+  name: NAME
+  annotations: {overspill.dev/workload: Deployment/demo/NAME}
+spec:
+  workspaceName: llm
+  burstDuration: 10m
+  helmConfig:
+    - name: stack
+      chart: a/stack
+      repoName: a
+      repoURL: https://charts.example.com
+      version: 1.0.0
+      releaseName: NAME
+      releaseNamespace: demo
+      values: {replicas: "{{ replicas }}"}
+  steps: [{name: stack, type: helm}]
+"""
+
+
+class Kitchen:
+    """Renders each release as a Deployment of its name, and the objects that all charts have in common."""
+
+    def __init__(self, *common: Json) -> None:
+        self.common = common
+
+    def available(self) -> bool:
+        return True
+
+    def template(self, chart: HelmConfig, *, hooks: bool, workspace: WorkspaceName) -> tuple[Mapping[str, Json], ...]:
+        name = chart.release_name
+        pod = {"containers": [{"name": "server", "image": "registry.example.com/vllm:1.0"}]}
+        template = {"metadata": {"labels": {"app": name}}, "spec": pod}
+        spec = {
+            "replicas": chart.values["replicas"],
+            "selector": {"matchLabels": {"app": name}},
+            "template": template,
+        }
+        metadata = {"name": name, "namespace": "demo"}
+        return ({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}, *self.common)
+
+
+class Charted(Passes):
+    """Passes over two workloads of a chart each."""
+
+    def __init__(self, *common: Json, **files: str) -> None:
+        self.kitchen = Kitchen(*common)
+        source = {name: text for name, text in SOURCE_FILES.items() if name != "template.yaml"}
+        charts = {f"{name}.yaml": CHARTED.replace("NAME", name) for name in ("one", "two")}
+        super().__init__(MemoryRepository({**source, **charts, **files}))
+        self.names = ("one", "two")
+
+    def observe(self) -> Observed:
+        return replace(super().observe(), helm=True)
+
+    def world(self) -> World:
+        return replace(super().world(), charts=self.kitchen)
+
+    def burst(self, *names: str) -> list[Refusal]:
+        """Run a pass in which two replicas of these are missing; return why clusters were refused to what waits."""
+        self.names = names
+        self.missing, self.steady_since = 2, self.moment - seconds(61)
+        outcome = self.run_once()
+        return [refusal for entry in outcome.plan.suppressed for refusal in entry.refusals]
+
+    def where(self) -> dict[str, str]:
+        return {placement.workload.name: placement.cluster for placement in self.placements()}
+
+
+def config(namespace: str = "demo") -> Json:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "common", "namespace": namespace}}
+
+
+def test_of_two_charts_that_make_one_object_the_second_goes_to_another_cluster_in_the_same_pass() -> None:
+    passes = Charted(config())
+    passes.burst("one", "two")
+    assert passes.where() == {"one": "worker-2", "two": "worker-3"}
+
+
+def test_chart_without_another_cluster_waits_and_is_told_whose_object_it_is() -> None:
+    passes = Charted(config())
+    passes.free = {"worker-2": 8}
+    passes.burst("one")
+    passes.advance(5)
+    refusals = passes.burst("one", "two")
+    assert passes.where() == {"one": "worker-2"}
+    (refusal,) = (each for each in refusals if each.reason is Reason.TAKEN)
+    assert (refusal.cluster, refusal.message) == (
+        "worker-2",
+        "ConfigMap demo/common is there already, and belongs to llm/one",
+    )
+
+
+def test_charts_whose_objects_differ_share_a_cluster() -> None:
+    passes = Charted()
+    passes.free = {"worker-2": 8}
+    passes.burst("one", "two")
+    assert passes.where() == {"one": "worker-2", "two": "worker-2"}
+
+
+def test_what_outlives_placements_is_shared_by_charts() -> None:
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "demo"}}
+    allowing = SOURCE_FILES["workspaces.yaml"].replace(
+        "namespaces: [demo]", "namespaces: [demo], allowedKinds: [/Namespace]"
+    )
+    passes = Charted(namespace, **{"workspaces.yaml": allowing})
+    passes.free = {"worker-2": 8}
+    passes.burst("one", "two")
+    assert passes.where() == {"one": "worker-2", "two": "worker-2"}
+
+
+def test_object_of_the_same_name_in_another_namespace_is_another_object() -> None:
+    def files(namespace: str, placement: str) -> dict[str, bytes]:
+        labelled = {**config(), "metadata": {"name": "common", "namespace": namespace}}
+        labelled["metadata"]["labels"] = {PLACEMENT_LABEL: placement}
+        return {f"clusters/w2/{placement}/manifests/01-configmap-common.yaml": emit(labelled).encode()}
+
+    shared = ("/ConfigMap", "demo/common"), "clusters/w2/b/manifests/01-configmap-common.yaml"
+    assert shared_object(files("demo", "a"), {}, files("demo", "b")) == shared
+    assert shared_object(files("demo", "a"), {}, files("other", "b")) is None
+    assert shared_object(files("demo", "a"), files("demo", "a"), files("demo", "b")) is None, "it stands so already"
