@@ -17,6 +17,7 @@ import structlog
 from reconciler.bulkhead import Seam, attempt
 from reconciler.core.commits import events
 from reconciler.core.commits.branch_loss import loss_problem, shared_problem
+from reconciler.core.commits.commit_date import LONGEST_AHEAD
 from reconciler.core.commits.templates import render_templates
 from reconciler.core.commits.write import RenderedPlan, unanchored_clusters, write_commits
 from reconciler.core.decide.decide import decide
@@ -51,7 +52,7 @@ from reconciler.daemon.publish import Publication, earlier_receipts, find_losses
 from reconciler.daemon.rollout_tracker import RolloutTracker
 from reconciler.daemon.source import SourceReader, missing_branch
 from reconciler.daemon.unproposed import take_off_unproposed
-from reconciler.errors import Bug, Problem
+from reconciler.errors import Bug, Problem, Severity
 from reconciler.model.capacity import Observed
 from reconciler.model.events.event import MOST_PATHS, Event, Push
 from reconciler.model.ids import CommitId, WorkloadId
@@ -59,6 +60,7 @@ from reconciler.model.plan import Plan
 from reconciler.model.policy import Desired
 from reconciler.model.tree import Advance, Identity, SignatureFault, SourceTip, Tips, branch_of
 from reconciler.ports import Charts, Clock, ClusterView, EventSink, GpuUseView, Recording, Repository
+from reconciler.text.timestamps import format_time
 
 log = structlog.get_logger()
 
@@ -258,6 +260,16 @@ def _held_back(branch: str, tips: Tips, tip: SourceTip) -> Problem:
     )
 
 
+def _dated_ahead(branch: str, tips: Tips, now: datetime) -> tuple[Problem, ...]:
+    """Report an output branch whose last commit bears a date that no clock shows yet."""
+    if tips.output is None or tips.output_at is None or tips.output_at - now <= LONGEST_AHEAD:
+        return ()
+    dated = f"{tips.output[:12]} is dated {format_time(tips.output_at)}, which is not yet"
+    message = f"{dated}: our commits do not follow that date"
+    hint = "set the clock of the machine that made it, or of this one"
+    return (Problem(path=f"branch {branch}", message=message, hint=hint, severity=Severity.WARNING),)
+
+
 def read_input(
     world: World, memory: Memory, tips: Tips, orders: tuple[Order, ...], seen: Observed | None = None
 ) -> PassInput:
@@ -276,6 +288,8 @@ def read_input(
         told = _held_back(world.source_branch, tips, tips.held_back)
         desired = replace(desired, problems=(*desired.problems, told))
     now = _read_clock(world, memory)
+    if ahead := _dated_ahead(world.output_branch, tips, now):
+        desired = replace(desired, problems=(*desired.problems, *ahead))
     history = memory.history
     author = world.author
     past = with_committed_past(memory.past, desired, world.repository, tip=tips.output, author=author, now=now)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from reconciler.core.commits.commit_date import date_after
 from reconciler.core.commits.trailers import is_own, is_trailer
 from reconciler.core.fleet.path_history import PathChange, PathHistories, path_histories
 from reconciler.errors import Conflict
@@ -250,7 +251,7 @@ class MemoryRepository:
             old = parent = base.commit if base else None
             at = base.at if base else EPOCH
             for snapshot in projection.snapshots:
-                at = max(at, snapshot.at)
+                at = date_after(snapshot.at, at)
                 identity = f"{parent}\n{snapshot.message}\n{at.isoformat()}\n{snapshot.directory}"
                 parent = CommitId(_sha1(identity))
                 tree = alone(projection.cluster, snapshot.directory)
@@ -298,7 +299,7 @@ class MemoryRepository:
         blobs = {path: blob_of(data) for path, data in commit.writes.items()}
         files |= blobs
         self.blobs.update(zip(blobs.values(), commit.writes.values(), strict=True))
-        at = max(commit.at, self.commits[base].log.at) if base else commit.at
+        at = date_after(commit.at, self.commits[base].log.at if base else None)
         content = "\n".join(f"{path} {blob}" for path, blob in sorted(files.items()))
         commit_id = CommitId(_sha1(f"{base}\n{commit.message}\n{committer.email}\n{at.isoformat()}\n{content}"))
         subject, _, body = commit.message.partition("\n")

@@ -9,13 +9,14 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from tests.builders.passes import BRANCHES
 from tests.builders.remote import Remote
-from tests.cli.conftest import See, Terminal, push_first
+from tests.cli.conftest import ANN, See, Terminal, push_first
 from tests.fakes.warm_command import overspill as warm
 
 ROOT = Path(__file__).parents[2]
@@ -192,3 +193,19 @@ def test_run_without_remote_or_observations_says_both_and_shows_no_password(daem
     running.wait_for("backing off")
     assert running.end(signal.SIGTERM) == 0
     assert not any(password in line for line in running.lines)
+
+
+def test_commit_of_a_broken_clock_is_told_and_costs_end_with_the_burst(
+    overspill: Terminal, fleet: Remote, placed: list[str], see: See
+) -> None:
+    fleet.commit("placements", {"note.txt": "mine\n"}, at=datetime(2300, 1, 1, tzinfo=UTC))
+    see()
+    for command in ("plan", "status"):
+        assert "is dated 2200-12-31T23:59:59Z, which is not yet: our commits" in overspill(command).stderr
+    for name in placed:
+        overspill.done("revert", name, "--author", ANN)
+    report = overspill.answer("cost", "--since", "30d")
+    assert [row["gpusNow"] for row in report["rows"]] == [0]
+    assert report["total"]["gpuHours"] < 1
+    assert "2200" not in overspill.done("history")
+    assert "is not yet" not in overspill("status").stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -170,6 +171,25 @@ def test_an_edit_by_hand_with_a_time_in_the_future_costs_nothing_before(memory: 
     passes.run_once()
     assert read(memory, 7200, reader=reader) == read(memory, 7200)
     assert read(memory, 7200).total.gpu_hours == 8
+
+
+def test_commit_of_ours_that_has_inherited_a_far_date_stops_no_count(memory: MemoryRepository) -> None:
+    """Earlier versions followed any date; the next one of ours says when it was made at the latest."""
+    passes = Passes(memory)
+    for missing in (4, 6, 8):
+        passes.missing = missing
+        passes.run_once()
+        if missing == 6:
+            second = memory.heads["output"]
+        passes.advance(3600)
+    assert second is not None
+    stored = memory.commits[second]
+    answers = []
+    for at in (START + timedelta(days=400), START + seconds(7200)):
+        memory.commits[second] = replace(stored, log=replace(stored.log, at=at))
+        answers.append(figures(read(memory, 10800)))
+    assert answers[0] == answers[1]
+    assert sum(hours for hours, _ in answers[0].values()) == 16
 
 
 def test_a_reader_that_follows_reads_what_is_new_alone(memory: MemoryRepository) -> None:

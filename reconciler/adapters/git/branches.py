@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from functools import partial
 
 from reconciler.adapters.git import remote as address
@@ -16,6 +15,7 @@ from reconciler.adapters.git.mirror import Mirror
 from reconciler.adapters.git.objects import Missing, ObjectReader
 from reconciler.adapters.git.remote import Remote
 from reconciler.adapters.git.run import Output, Runner
+from reconciler.core.commits.commit_date import read_date
 from reconciler.errors import Conflict, InvalidInput, OverspillError, Transient
 from reconciler.model.ids import ClusterName, CommitId, TreeId, is_name
 from reconciler.model.tree import Branch, Identity, Proposal, Tips, is_branch_name
@@ -324,7 +324,7 @@ class RemoteBranches:
             self.tips = Tips(
                 source=CommitId(source[1]) if source else None,
                 output=CommitId(output[1]) if output else None,
-                output_at=datetime.fromtimestamp(int(output[2]), UTC) if output else None,
+                output_at=read_date(output[2]) if output else None,
                 losses=tuple(self.known.losses.values()),
             )
             if self._branches is not None:
@@ -372,7 +372,7 @@ def _is_unfollowed(done: Output) -> bool:
 def _branch(line: Sequence[str]) -> Branch:
     """Parse a line of ``for-each-ref``."""
     _, commit, at, tree, _ = line
-    return Branch(commit=CommitId(commit), tree=TreeId(tree), at=datetime.fromtimestamp(int(at), UTC))
+    return Branch(commit=CommitId(commit), tree=TreeId(tree), at=read_date(at))
 
 
 def branch_ref(branch: str) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
+from reconciler.core.commits.commit_date import read_date
 from reconciler.model.ids import CommitId
 from reconciler.model.tree import Identity, LoggedCommit
 from reconciler.text.targets import read_commit_text
@@ -50,15 +51,11 @@ def parse(commit: CommitId, raw: bytes) -> StoredCommit:
 
 
 def _person(line: str) -> tuple[Identity, datetime]:
-    """Parse ``Name <email> seconds zone``; a time out of range reads as the minimum."""
+    """Parse ``Name <email> seconds zone``."""
     match = _PERSON.fullmatch(line)
     if match is None:
-        return Identity(name=line, email=""), datetime.fromtimestamp(0, UTC)
-    try:
-        at = datetime.fromtimestamp(int(match["time"] or 0), UTC)
-    except (ValueError, OverflowError, OSError):
-        at = datetime.fromtimestamp(0, UTC)
-    return Identity(name=match["name"], email=match["email"]), at
+        return Identity(name=line, email=""), read_date("")
+    return Identity(name=match["name"], email=match["email"]), read_date(match["time"] or "")
 
 
 def _trailers(message: str) -> Mapping[str, str]:

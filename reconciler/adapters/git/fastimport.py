@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 
+from reconciler.core.commits.commit_date import date_after
 from reconciler.model.ids import CommitId
 from reconciler.model.tree import ROOT, Commit, Identity, Projection
 from reconciler.text.redaction import redacted
@@ -27,15 +28,13 @@ def stream(
 ) -> bytes:
     """Write the commits on top of `base` as fast-import reads them, each asking for its id back.
 
-    A commit's time is its own or that of its parent (`after` for the first), whichever is later, since git log and the
-    engines expect ordered times. `trailers` end each message. The branch of the stream is deleted at the end, so that
-    no ref is left; fast-import keeps the objects all the same.
+    `after` is the date of the base; each commit is dated by `date_after`. `trailers` end each message. The branch of
+    the stream is deleted at the end, so that no ref is left; fast-import keeps the objects all the same.
     """
     parts: list[bytes] = []
-    seconds = 0 if after is None else int(after.timestamp())
     for number, commit in enumerate(commits, start=1):
-        seconds = max(seconds, int(commit.at.timestamp()))
-        parts.append(_head(number, _message(commit.message, trailers), commit.author, committer, seconds))
+        after = date_after(commit.at, after)
+        parts.append(_head(number, _message(commit.message, trailers), commit.author, committer, after))
         if number == 1 and base is not None:
             parts.append(f"from {base}\n".encode())
         parts += [f"D {_quote(path)}\n".encode() for path in commit.removes]
@@ -58,12 +57,12 @@ def projected_stream(projections: Sequence[Projection], committer: Identity, *, 
         # Without a parent, the first commit would get the last one of the branch before as its parent.
         parts.append(f"reset {_BRANCH}\n\n".encode())
         base = projection.base
-        seconds = 0 if base is None else int(base.at.timestamp())
+        after = None if base is None else base.at
         for position, snapshot in enumerate(projection.snapshots):
             number += 1
-            seconds = max(seconds, int(snapshot.at.timestamp()))
+            after = date_after(snapshot.at, after)
             message = _message(snapshot.message, trailers)
-            parts.append(_head(number, message, snapshot.author, committer, seconds))
+            parts.append(_head(number, message, snapshot.author, committer, after))
             if position == 0 and base is not None:
                 parts.append(f"from {base.commit}\n".encode())
             parts.append(b"deleteall\n")
@@ -112,8 +111,9 @@ def grafted_stream(base: CommitId | None, commits: Sequence[tuple[str, bytes]]) 
     return b"".join(parts)
 
 
-def _head(number: int, message: str, author: Identity, committer: Identity, seconds: int) -> bytes:
+def _head(number: int, message: str, author: Identity, committer: Identity, at: datetime) -> bytes:
     """Write the head of a commit: author, committer, time and message."""
+    seconds = int(at.timestamp())
     people = (
         f"commit {_BRANCH}\nmark :{number}\n"
         f"author {_person(author)} {seconds} +0000\n"

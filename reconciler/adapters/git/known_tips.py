@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from urllib.parse import quote, unquote
 
@@ -25,12 +25,13 @@ from reconciler.adapters.git.known_refs import KNOWN, cluster_refs, known_refs, 
 from reconciler.adapters.git.mirror import Mirror, replace_file
 from reconciler.adapters.git.objects import Missing, ObjectReader
 from reconciler.adapters.git.run import Output, Runner
+from reconciler.core.commits.commit_date import LONGEST_AHEAD, read_date
 from reconciler.core.commits.trailers import Trailer, is_own
 from reconciler.errors import Conflict, InvalidInput, Transient
 from reconciler.model.bounds import COMMITS_READ_BACK
 from reconciler.model.branch_loss import BranchLoss, BranchLossKind
 from reconciler.model.ids import CommitId, read_commit_id
-from reconciler.model.tree import Identity
+from reconciler.model.tree import Identity, LoggedCommit
 
 # A fetch moves only the refs that its command names: the refspecs of the configuration are for pushes.
 FETCH = ("fetch", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--progress", "--refmap=")
@@ -168,8 +169,9 @@ class KnownTips:
     def contains(self, branch: str, tip: CommitId, known: KnownTip) -> bool | None:
         """Return whether a commit is at or before the tip, and fetch as much history as that takes.
 
-        None where the bound on that was met first. Our own commits are never older than those before them, so that the
-        search ends at one that is older than what is searched for.
+        None where the bound on that was met first. Our own commits are not older than those before them, but for dates
+        that are too far ahead to be followed, so that the search ends at one that is a little older than what is
+        searched for.
         """
         step = FIRST_STEP
         while True:
@@ -181,9 +183,7 @@ class KnownTips:
             cut = [commit for commit in commits if commit in shallow]
             ends = [parse(commit, raw) for commit, raw in zip(cut, self._reader.read(cut), strict=True)]
             ends = [end for end in ends if end.parents]
-            if not ends or (
-                known.at and all(end.logged.at < known.at and is_own(end.logged, self._committer) for end in ends)
-            ):
+            if not ends or (known.at and all(self._is_before_all(end.logged, known.at) for end in ends)):
                 return False
             if len(commits) >= self.most:
                 return None
@@ -192,6 +192,10 @@ class KnownTips:
             if self._mirror.shallow() == shallow:
                 return False  # the remote has no more of it
             step *= GROWTH
+
+    def _is_before_all(self, commit: LoggedCommit, at: datetime) -> bool:
+        """Return whether no commit before one can have been made at a moment."""
+        return is_own(commit, self._committer) and commit.at < at <= commit.at + LONGEST_AHEAD
 
     def holds(self, commit: CommitId) -> bool:
         """Return whether the mirror holds a commit."""
@@ -374,6 +378,6 @@ def _read(file: Path) -> dict[str, KnownTip]:
         for line in file.read_text(encoding="utf-8").splitlines():
             ref, commit, at, *by = line.split(" ")
             with contextlib.suppress(ValueError):
-                moment = None if at == "-" else datetime.fromtimestamp(int(at), UTC)
+                moment = None if at == "-" else read_date(at)
                 tips[ref] = KnownTip(commit=CommitId(commit), at=moment, reported_by=unquote(" ".join(by)))
     return tips

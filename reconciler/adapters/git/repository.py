@@ -40,6 +40,7 @@ from reconciler.adapters.git.run import RemoteBounds, Runner
 from reconciler.adapters.git.signed_source import SignedSource
 from reconciler.adapters.git.signing import AllowedSigners, SigningKey, open_signer, scratch_directory, signed
 from reconciler.core.commits.branch_loss import refusal
+from reconciler.core.commits.commit_date import date_after
 from reconciler.core.commits.trailers import is_own
 from reconciler.core.fleet.path_history import PathHistories
 from reconciler.errors import Conflict, InvalidInput, OverspillError, Transient
@@ -387,9 +388,11 @@ class GitRepository:
         for projection, new in zip(projections, made, strict=True):
             base = projection.base
             old = base.commit if base else None
-            at = max(snapshot.at for snapshot in projection.snapshots)
-            last = projection.snapshots[-1].directory
-            stands = Branch(commit=new, tree=alone(projection.cluster, last), at=max(at, base.at) if base else at)
+            at = base.at if base else None
+            for snapshot in projection.snapshots:
+                at = date_after(snapshot.at, at)
+            last = projection.snapshots[-1]
+            stands = Branch(commit=new, tree=alone(projection.cluster, last.directory), at=at or last.at)
             self._projected[new] = (old, stands)
             advances.append(Advance(cluster=projection.cluster, old=old, new=new))
         return advances

@@ -18,6 +18,7 @@ from reconciler.adapters.git.commits import parse
 from reconciler.adapters.git.fastimport import grafted_stream
 from reconciler.adapters.git.known_tips import FETCH
 from reconciler.core.commits.branch_loss import accept_message, describe_loss, restore_message
+from reconciler.core.commits.commit_date import date_after
 from reconciler.core.ledger.read import ROOTS
 from reconciler.errors import InvalidInput
 from reconciler.model.bounds import COMMITS_READ_BACK
@@ -90,7 +91,7 @@ def _settle(
     people: tuple[Identity, Identity],
 ) -> Restoration:  # fmt: skip # one signature
     known = branches.known
-    at = max(moment for moment in (now, loss.known_at, loss.tip_at) if moment is not None)
+    at = date_after(date_after(now, loss.known_at), loss.tip_at)
     if accept:
         tree = _tree(branches, loss.tip) if loss.tip else TreeId(_empty_tree(branches))
         new = _commit(branches, tree, [loss.tip] if loss.tip else [], accept_message(loss), at, people=people)

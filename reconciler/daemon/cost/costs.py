@@ -91,12 +91,22 @@ class CostReader:
         if before is not None and (section.base is None or section.base.id != base):
             before = None  # the branch was rewritten
             section = self._repository.section(tips.output, since=since, under=ROOTS[:1])
-        commits = [*takewhile(lambda change: not self._is_own(change) or change.commit.at <= now, section.commits)]
-        while commits and commits[-1].commit.at > now:
-            commits.pop()
+        commits = self._until(section.commits, now)
         if before is None:
             before = self._begin(section, commits, tips, since)
         return before if before is None or not commits else self._with_commits(before, commits, tips)
+
+    def _until(self, commits: Sequence[LoggedChanges], now: datetime) -> Sequence[LoggedChanges]:
+        """Leave out what was committed later: what follows our last commit until then, from our next one on.
+
+        Commits of people before our last one count, whatever their date.
+        """
+        ours = [number for number, change in enumerate(commits) if self._is_own(change) and change.commit.at <= now]
+        first = ours[-1] + 1 if ours else 0
+        rest = [*takewhile(lambda change: not self._is_own(change), commits[first:])]
+        while rest and rest[-1].commit.at > now:
+            rest.pop()
+        return [*commits[:first], *rest]
 
     def _begin(
         self, section: BranchSection, commits: Sequence[LoggedChanges], tips: Tips, since: datetime
@@ -145,7 +155,7 @@ class CostReader:
         """Return the latest moment at which each commit can have been made: that of our next one."""
         moments, latest = list[datetime](), datetime.max.replace(tzinfo=UTC)
         for change in reversed(commits):
-            latest = change.commit.at if self._is_own(change) else latest
+            latest = min(latest, change.commit.at) if self._is_own(change) else latest
             moments.append(latest)
         return moments[::-1]
 

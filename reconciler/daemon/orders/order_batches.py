@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
+from reconciler.core.commits.commit_date import date_after
 from reconciler.core.commits.write import RenderedPlan
 from reconciler.core.decide.decide import receive
 from reconciler.core.recording.pass_record import PassKind
@@ -148,4 +149,4 @@ def _tips_after(tips: Tips, outcome: Outcome) -> Tips:
     if not outcome.commits:
         return tips
     last = outcome.rendered.commits[-1].at
-    return replace(tips, output=outcome.commits[-1], output_at=max(tips.output_at or last, last))
+    return replace(tips, output=outcome.commits[-1], output_at=date_after(last, tips.output_at))
