@@ -81,6 +81,10 @@ class LostObjects:
                         break
                     versions = (*before, *versions)
                 found.setdefault(name, {})[path] = versions
+            own = answer.paths.get(name)
+            if answer.based and own is not None and not own.ended:
+                # The files of a directory in whose place it stands have no history of their own since then.
+                found[name] = {**self._known.get(name, {}), **found.get(name, {})}
         return found, unknown
 
 
