@@ -168,7 +168,7 @@ class Repository(Protocol):
 
         Of a link or a submodule, also those of the files below it whose directory it has replaced. With a `base` on
         the way they go back to it; without one, or where that is elsewhere, to where each path was added or deleted,
-        within the bound on history.
+        within the bound on history. What stood before the branch was rewritten comes last.
         """
         ...
 

@@ -99,6 +99,7 @@ def test_a_directory_that_becomes_something_else_keeps_its_files(real, tmp_path,
     path = f"{directory}/a/vllm.yaml"
     remote.commit("main", {PATH: None, path: TEMPLATE})
     replace_path(remote, directory, mode, b"elsewhere", removes=directory)
+    assert VLLM in reader.desired(repository.fetch().source).templates
     remote.commit("main", {"README.md": "later"})
     content = {FILE: "(is a file|holds nothing)", LINK: "is a symbolic link", SUBMODULE: "is a submodule"}[mode]
     for desired in (reader.desired(repository.fetch().source), fresh(remote, tmp_path)):
@@ -171,6 +172,51 @@ def test_the_history_is_found_behind_many_commits_and_many_bad_versions(real, tm
         remote.commit("main", {PATH: f"{POINTER}# {number}\n"})
     for desired in (reader.desired(repository.fetch().source), fresh(remote, tmp_path)):
         assert VLLM in desired.templates
+
+
+def rewrite(remote, files) -> None:
+    """Put a branch without a past in the place of the source branch."""
+    number = len(remote.git("for-each-ref").splitlines())
+    remote.commit(f"new-{number}", files)
+    remote.git("update-ref", "refs/heads/main", f"refs/heads/new-{number}")
+
+
+@pytest.mark.parametrize("running", [True, False], ids=["running", "restarted"])
+@pytest.mark.parametrize("shape", ["a pointer", "broken", "a directory"])
+def test_what_stood_before_history_was_rewritten_stays_in_force(real, tmp_path, running, shape):
+    remote, repository, reader = real
+    files = {path: text for path, text in FLEET.items() if path != PATH} | {"fleet.yaml": SETTINGS}
+    files |= {"a pointer": {PATH: POINTER}, "broken": {PATH: TEMPLATE + " ]"}, "a directory": {"templates": "x"}}[shape]
+
+    def read():
+        repository.fetch()
+        return (reader if running else SourceReader(repository)).desired(repository.tips().source)
+
+    for number in range(3):
+        rewrite(remote, {**files, "README.md": str(number)})
+        assert VLLM in read().templates
+        remote.commit("main", {"docs.md": "later"})
+        desired = read()
+        assert VLLM in desired.templates
+        assert any(line.startswith(f"{PATH}:") for line in errors(desired))
+        assert not desired.incomplete
+    remote.commit("main", {"templates" if shape == "a directory" else PATH: None})
+    assert VLLM not in read().templates
+    remote.commit("main", {"templates" if shape == "a directory" else PATH: "a: 1\n"})
+    desired = read()
+    assert VLLM not in desired.templates
+    assert errors(desired) == []
+
+
+def test_a_branch_that_is_set_back_is_not_rewritten(real):
+    remote, repository, reader = real
+    before = remote.tip("main")
+    remote.commit("main", {"values.yaml": FLEET["clusters/worker-1.yaml"].replace("worker-1", "worker-9")})
+    reader.desired(repository.fetch().source)
+    remote.git("update-ref", "refs/heads/main", before)
+    repository.fetch()
+    remote.commit("main", {"values.yaml": "a: 1\n"})
+    assert reader.desired(repository.fetch().source).problems == ()
 
 
 def test_the_way_out_works(real, tmp_path):

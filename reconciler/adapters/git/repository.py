@@ -36,6 +36,7 @@ from reconciler.adapters.git.objects import (
 from reconciler.adapters.git.push import RefUpdate, doing
 from reconciler.adapters.git.remote import Credentials
 from reconciler.adapters.git.restore import Restoration
+from reconciler.adapters.git.rewritten_source import RewrittenSource
 from reconciler.adapters.git.run import RemoteBounds, Runner
 from reconciler.adapters.git.signed_source import SignedSource
 from reconciler.adapters.git.signing import AllowedSigners, SigningKey, open_signer, scratch_directory, signed
@@ -144,6 +145,7 @@ class GitRepository:
         except OverspillError:
             mirror.close()
             raise
+        self._rewritten = RewrittenSource(self._branches)
         self._signed_source = SignedSource(self._branches, allowed_signers, committer) if allowed_signers else None
         self._written: tuple[CommitId | None, frozenset[CommitId]] = (None, frozenset())
         self._on_source: frozenset[CommitId] = frozenset()
@@ -169,7 +171,9 @@ class GitRepository:
         Raises Transient if the remote is unreachable or hangs, InvalidInput if it is missing or denies access, or if
         signatures are required and no commit of the source branch has ever been in force.
         """
-        return self._trusted(self._branches.fetch())
+        tips = self._trusted(self._branches.fetch())
+        self._rewritten.note(tips.source)
+        return tips
 
     def fetch_commit(self, commit: CommitId) -> None:
         """Fetch a commit of any branch by its id, where the mirror lacks it.
@@ -327,7 +331,11 @@ class GitRepository:
     def earlier(self, commit: CommitId, path: str, *, limit: int = 20) -> list[BlobId]:
         """List versions of one file before its version at `commit`, along first parents, newest first."""
         with self._whole():
-            return self._history(commit).earlier(checked_id(commit), path, limit=limit)
+            versions = self._history(commit).earlier(checked_id(commit), path, limit=limit)
+            if len(versions) < limit:
+                former = self._rewritten.former_version(commit, path)
+                versions = [*dict.fromkeys((*versions, *former))][:limit]
+            return versions
 
     def states(self, commit: CommitId, paths: Sequence[str], *, limit: int) -> list[Mapping[str, BlobId]]:
         """List what stood at some paths before each first-parent commit that changed any of them, newest first."""
@@ -339,7 +347,8 @@ class GitRepository:
         with self._whole():
             history = self._history(commit)
             known = None if base is None or not history.leads_to(checked_id(commit), checked_id(base)) else base
-            return history.past_versions(checked_id(commit), paths, base=known)
+            answer = history.past_versions(checked_id(commit), paths, base=known)
+            return answer if known else self._rewritten.with_former(answer, commit, paths)
 
     def write(self, base: CommitId | None, commits: Sequence[Commit]) -> list[CommitId]:
         """Write commits on top of `base` (None: a new root) into the mirror, and return their ids in order."""

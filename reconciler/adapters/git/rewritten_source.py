@@ -1,0 +1,143 @@
+"""What stood in files of the source branch before it was rewritten: by a squash, a filter, or another branch.
+
+A rewritten history does not say so, as that of ``git lfs migrate import``, in which a file was never anything but a
+pointer. So the mirror keeps the tip before, and its files are taken for what stood before the first tip that does not
+follow it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+from urllib.parse import quote
+
+from reconciler.adapters.git.branches import RemoteBranches
+from reconciler.adapters.git.history import History
+from reconciler.adapters.git.objects import parse_entries
+from reconciler.core.fleet.path_history import PathHistories, PathHistory
+from reconciler.errors import Conflict
+from reconciler.model.ids import BlobId, CommitId
+
+_MOST = 20
+"""Times that a branch was rewritten which are kept; the mirror is asked about each where history is read."""
+
+
+class RewrittenSource:
+    """Remembers the tips of the source branch that later ones do not follow, in refs of the mirror."""
+
+    def __init__(self, branches: RemoteBranches) -> None:
+        """Read nothing yet."""
+        self._branches = branches
+        place = f"refs/overspill/rewritten/{quote(branches.source.removeprefix('refs/heads/'), safe='')}"
+        self._last, self._former = f"{place}/last", f"{place}/former/"
+        self._noted: CommitId | None = None
+
+    def note(self, tip: CommitId | None) -> None:
+        """Take the tip of the source branch, or what is in force of it, for what later ones follow.
+
+        A branch that is set back to an earlier commit is not rewritten: its history says what it held.
+        """
+        if tip is None or tip == self._noted:
+            return
+        last = dict(self._refs(self._last)).get(self._last)
+        if last is not None and last != tip:
+            history = self._history()
+            if not (history.leads_to(tip, last) or history.leads_to(last, tip)):
+                self._update(f"{self._former}{tip}", last)
+                self._drop_others(tip)
+        if last != tip:
+            self._update(self._last, tip)
+        self._noted = tip
+
+    def with_former(self, answer: PathHistories, commit: CommitId, paths: Collection[str]) -> PathHistories:
+        """Add to the histories of paths the versions that stood at them before the branch was rewritten.
+
+        They are the oldest. A path that was deleted since then has none.
+        """
+        histories = dict(answer.paths)
+        for path, history in self._former_histories(commit, paths).items():
+            known = histories.get(path, PathHistory(asked=history.asked, ended=True))
+            versions = tuple(dict.fromkeys((*known.versions, *history.versions)))
+            histories[path] = replace(known, versions=versions)
+        return replace(answer, paths=histories)
+
+    def former_version(self, commit: CommitId, path: str) -> tuple[BlobId, ...]:
+        """Return the versions of one file before the branch was rewritten, newest first."""
+        history = self._former_histories(commit, (path,)).get(path)
+        return () if history is None else history.versions
+
+    def _former_histories(self, commit: CommitId, paths: Collection[str]) -> dict[str, PathHistory]:
+        history = self._history()
+        found: dict[str, PathHistory] = {}
+        for first, former in self._rewritings(commit):
+            since = history.past_versions(commit, paths, base=first).paths
+            asked = {path: each.asked for path, each in since.items() if not each.ended}
+            for path, owner, blob in self._files(former, asked):
+                found[path] = _extended(found.get(path), owner, (blob,))
+            before = history.past_versions(former, asked).paths if asked else {}
+            earlier = self._former_histories(former, asked) if asked else {}
+            for path, each in (*before.items(), *earlier.items()):
+                if each.versions:
+                    found[path] = _extended(found.get(path), asked.get(each.asked, each.asked), each.versions)
+        return found
+
+    def _files(self, commit: CommitId, asked: Mapping[str, str]) -> Iterator[tuple[str, str, BlobId]]:
+        """Yield the files at some paths of a commit, and below them: path, path that was asked about, and blob."""
+        if not asked:
+            return
+        for entry in parse_entries(self._branches.local(["ls-tree", "-r", "-z", commit]), sizes=False):
+            parts = entry.path.split("/")
+            for length in range(len(parts), 0, -1):
+                owner = asked.get("/".join(parts[:length]))
+                if owner is not None:
+                    yield entry.path, owner, entry.blob
+                    break
+
+    def _rewritings(self, commit: CommitId) -> Iterator[tuple[CommitId, CommitId]]:
+        """Yield the times that the branch of a commit was rewritten: the first tip after it, and the last before."""
+        history = self._history()
+        for ref, former in self._refs(self._former):
+            first = CommitId(ref.removeprefix(self._former))
+            if first != former and history.leads_to(commit, first):
+                yield first, former
+
+    def _drop_others(self, tip: CommitId) -> None:
+        """Forget what no longer counts for a tip, and what was rewritten too often."""
+        refs = self._refs(self._former)
+        if len(refs) <= _MOST:
+            return
+        kept: set[CommitId] = set()
+        tips = [tip]
+        while tips and len(kept) < _MOST:
+            for first, former in self._rewritings(tips.pop()):
+                if first not in kept:
+                    kept.add(first)
+                    tips.append(former)
+        for ref, _ in refs:
+            if ref.removeprefix(self._former) not in kept:
+                self._update("-d", ref)
+
+    def _update(self, *arguments: str) -> None:
+        """Update a ref; on a disk that is full, passes go on without."""
+        self._branches.runner.run(["update-ref", *arguments])
+
+    def _refs(self, prefix: str) -> list[tuple[str, CommitId]]:
+        listing = self._branches.local(["for-each-ref", "--format=%(objectname) %(refname)", prefix])
+        pairs = (line.split(" ", 1) for line in listing.decode().splitlines())
+        return [(ref, CommitId(commit)) for commit, ref in pairs]
+
+    def _history(self) -> History:
+        """Return the history of commits that the remote may have no more: the mirror alone knows them."""
+        branches = self._branches
+        return History(branches.reader, branches.local, branches.shallow, deepen=_refuse_to_deepen)
+
+
+def _extended(history: PathHistory | None, asked: str, versions: tuple[BlobId, ...]) -> PathHistory:
+    """Add older versions to a history."""
+    history = history or PathHistory(asked=asked, ended=True)
+    return replace(history, versions=tuple(dict.fromkeys((*history.versions, *versions))))
+
+
+def _refuse_to_deepen(depth: int) -> None:
+    """Leave the history of a former branch as the mirror has it."""
+    raise Conflict(f"what the branch was before is not deepened to {depth} commits")
