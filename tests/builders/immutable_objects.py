@@ -133,6 +133,39 @@ CHANGES: tuple[FieldChange, ...] = (
     _change("v1", "Secret", "type", "Opaque", "example.com/token", data={"a": "YQ=="}),
     _change("v1", "PersistentVolumeClaim", "spec", _CLAIM, {**_CLAIM, "storageClassName": "b"}),
     _change("v1", "Pod", "spec", {**_pod()["spec"], "hostname": "a"}, {**_pod()["spec"], "hostname": "b"}),
+    _change(
+        "v1",
+        "PersistentVolumeClaim",
+        "spec.resources.requests.storage",
+        "20Gi",
+        "10Gi",
+        spec={**_CLAIM, "resources": {"requests": {}}},
+    ),
+    _change(
+        "v1",
+        "Service",
+        "spec.clusterIPs",
+        ["10.0.0.201"],
+        ["10.0.0.202"],
+        spec={**_PORTS, "clusterIP": "10.0.0.201"},
+    ),
+    _change(
+        "v1",
+        "Service",
+        "spec.loadBalancerClass",
+        "example.com/a",
+        "example.com/b",
+        spec={**_PORTS, "type": "LoadBalancer"},
+    ),
+    _change(
+        "v1",
+        "Service",
+        "spec.healthCheckNodePort",
+        None,
+        32101,
+        spec={**_PORTS, "type": "LoadBalancer", "externalTrafficPolicy": "Local"},
+    ),
+    _change("discovery.k8s.io/v1", "EndpointSlice", "addressType", "IPv4", "IPv6", endpoints=[], ports=[]),
     _change("v1", "Service", "spec.clusterIP", None, "None", spec=_PORTS),
     _change("v1", "Service", "spec.ipFamilies", ["IPv4"], ["IPv6"], spec={**_PORTS, "ipFamilyPolicy": "SingleStack"}),
     _change("v1", "PersistentVolume", "spec", _VOLUME, {**_VOLUME, "hostPath": {"path": "/other"}}),
@@ -185,6 +218,14 @@ CHANGES: tuple[FieldChange, ...] = (
 """A change of each immutable field of Kubernetes."""
 
 FREE_CHANGES: tuple[FieldChange, ...] = (
+    _change(
+        "v1",
+        "Service",
+        "spec.type",
+        "ClusterIP",
+        "LoadBalancer",
+        spec={**_PORTS, "ports": [{"port": 82}]},
+    ),
     _change(
         "apps/v1",
         "Deployment",

@@ -71,6 +71,48 @@ _GROUPS = {"leaderWorkerTemplate": {"size": 4, "subGroupPolicy": {"subGroupSize"
             {"leaderWorkerTemplate": {**_GROUPS["leaderWorkerTemplate"], "size": 8}},
             [],
         ),
+        (
+            "apiextensions.k8s.io/v1/CustomResourceDefinition",
+            {"scope": "Namespaced", "names": {"kind": "A"}},
+            {"scope": "Cluster", "names": {"kind": "B"}},
+            ["spec.names.kind", "spec.scope"],
+        ),
+        (
+            "jobset.x-k8s.io/v1alpha2/JobSet",
+            {"failurePolicy": {"maxRestarts": 1}, "network": {"subdomain": "a"}, "ttlSecondsAfterFinished": 1},
+            {"failurePolicy": {"maxRestarts": 2}, "network": {"subdomain": "b"}, "ttlSecondsAfterFinished": 2},
+            ["spec.failurePolicy", "spec.network"],
+        ),
+        (
+            "trainer.kubeflow.org/v1alpha1/TrainJob",
+            {"runtimeRef": {"name": "a"}, "suspend": True},
+            {"runtimeRef": {"name": "b"}},
+            ["spec.runtimeRef"],
+        ),
+        ("apps.kruise.io/v1alpha1/CloneSet", {"selector": {"a": 1}}, {"selector": {"a": 2}}, ["spec"]),
+        ("apps.kruise.io/v1alpha1/CloneSet", {"replicas": 1, "template": {}}, {"replicas": 2, "lifecycle": {}}, []),
+        ("apps.kruise.io/v1beta1/StatefulSet", {"serviceName": "a"}, {"serviceName": "b"}, ["spec"]),
+        ("apps.kruise.io/v1beta1/StatefulSet", {"reserveOrdinals": [1]}, {"reserveOrdinals": [2], "replicas": 2}, []),
+        ("apps.kruise.io/v1alpha1/DaemonSet", {"selector": {"a": 1}}, {"selector": {"a": 2}}, ["spec"]),
+        ("apps.kruise.io/v1alpha1/DaemonSet", {"template": {"a": 1}}, {"template": {"a": 2}}, []),
+        (
+            "apps.kruise.io/v1alpha1/AdvancedCronJob",
+            {"schedule": "a", "template": {"jobTemplate": {"a": 1}}},
+            {"schedule": "b", "template": {"jobTemplate": {"a": 2}}},
+            ["spec.template"],
+        ),
+        ("argoproj.io/v1alpha1/Rollout", {"selector": {"a": 1}}, {"selector": {"a": 2}}, ["spec.selector"]),
+        ("argoproj.io/v1alpha1/Rollout", {"strategy": {"canary": {}}}, {"strategy": {"blueGreen": {}}}, []),
+        ("kueue.x-k8s.io/v1beta2/LocalQueue", {"clusterQueue": "a"}, {"clusterQueue": "b"}, ["spec.clusterQueue"]),
+        ("snapshot.storage.k8s.io/v1/VolumeSnapshot", {"source": {"a": 1}}, {"source": {"a": 2}}, ["spec.source"]),
+        ("pool.kubevirt.io/v1alpha1/VirtualMachinePool", {"selector": {"a": 1}}, {"selector": {}}, ["spec.selector"]),
+        (
+            "serving.kserve.io/v1alpha2/LLMInferenceService",
+            {"parallelism": {"tensor": 4}, "replicas": 1},
+            {"parallelism": {"tensor": 8}, "replicas": 2},
+            ["spec.parallelism"],
+        ),
+        ("ray.io/v1/RayService", {"managedBy": "a"}, {"managedBy": "b"}, ["spec.managedBy"]),
         ("ray.io/v1/RayJob", {"managedBy": "a"}, {"managedBy": "b"}, ["spec.managedBy"]),
         ("ray.io/v1/RayJob", {"entrypoint": "a"}, {"entrypoint": "b"}, []),
         ("scheduling.volcano.sh/v1beta1/PodGroup", {"minMember": 1}, {"minMember": 2}, []),
@@ -82,6 +124,39 @@ def test_change_that_the_webhook_of_a_gpu_platform_refuses_is_found(
     version, _, name = kind.rpartition("/")
     old, new = ({"apiVersion": version, "kind": name, "metadata": {"name": "a"}, "spec": s} for s in (before, after))
     assert [".".join(path) for path in immutable_changes(old, new)] == changes
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "changes"),
+    [
+        ("10Gi", "20Gi", []),
+        ("1Ti", "1000Gi", ["spec.resources.requests.storage"]),
+        ("1024Mi", "1Gi", []),
+        ("10Gi", "junk", []),
+        ("10Gi", None, []),
+    ],
+)
+def test_claim_may_grow_and_never_shrink(before: str, after: str | None, changes: list[str]) -> None:
+    old, new = (
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": "a"},
+            "spec": {"resources": {"requests": {"storage": each}}},
+        }
+        for each in (before, after)
+    )
+    assert [".".join(path) for path in immutable_changes(old, new)] == changes
+
+
+def test_load_balancer_class_may_come_with_the_type_of_the_service() -> None:
+    def service(**spec: Any) -> dict[str, Any]:
+        return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}, "spec": spec}
+
+    balanced = service(type="LoadBalancer", loadBalancerClass="example.com/a")
+    assert immutable_changes(service(type="ClusterIP"), balanced) == ()
+    assert immutable_changes(balanced, service(type="ClusterIP")) == ()
+    assert immutable_changes(balanced, service(type="LoadBalancer")) == (("spec", "loadBalancerClass"),)
 
 
 def test_replicas_of_a_task_may_change_and_its_template_may_not() -> None:

@@ -18,16 +18,20 @@ from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.core.workloads.paths import at
 from reconciler.model.kubernetes.object_schema import NO_SCHEMAS, ObjectSchemas, Schema
 from reconciler.model.kubernetes.workload_kind import Path
+from reconciler.model.units import parse_quantity
 from reconciler.model.workload import Json
 
 _SERVER = "https://github.com/kubernetes/kubernetes/blob/master/pkg/apis"
 _KUEUE = "https://github.com/kubernetes-sigs/kueue/blob/main/pkg/controller/jobframework/validation.go"
+_KUEUE_API = "https://github.com/kubernetes-sigs/kueue/blob/main/apis/kueue/v1beta2"
+_KRUISE = "https://github.com/openkruise/kruise/blob/master/pkg/webhook"
+_KSERVE = "https://github.com/kserve/kserve/blob/master/pkg/apis/serving"
 _VOLCANO = "https://github.com/volcano-sh/volcano/blob/master/pkg/webhooks/admission/jobs/validate/admit_job.go"
 
 _ANY = "*"
 """In place of a kind: every kind."""
 
-When = Literal["always", "marked", "set", "first"]
+When = Literal["always", "marked", "set", "first", "balanced", "shrunk"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +47,8 @@ class ImmutableField:
     """Fields below it that may change; of a list, those of each item, the number of which stays."""
     when: When = "always"
     """Whether it counts ``always``; where the object is ``marked`` with ``immutable: true``; where the new version has
-    it ``set``, since the server fills it in and keeps it; or for the ``first`` item of lists that both have."""
+    it ``set``, since the server fills it in and keeps it; for the ``first`` item of lists that both have; where both
+    Services are ``balanced`` by a load balancer; or where the amount has ``shrunk``."""
 
 
 def _rows(kinds: str, paths: str, source: str, *, but: str = "", when: When = "always") -> Iterator[ImmutableField]:
@@ -81,12 +86,21 @@ FIELDS: tuple[ImmutableField, ...] = (
         but="resources volumeAttributesClassName",
     ),
     *_rows(
+        "/PersistentVolumeClaim",
+        "spec.resources.requests.storage",
+        f"{_SERVER}/core/validation/validation.go",
+        when="shrunk",
+    ),
+    *_rows(
         "/Pod",
         "spec",
         f"{_SERVER}/core/validation/validation.go",
         but="activeDeadlineSeconds containers initContainers schedulingGates terminationGracePeriodSeconds tolerations",
     ),
     *_rows("/Service", "spec.clusterIP", f"{_SERVER}/core/validation/validation.go", when="set"),
+    *_rows("/Service", "spec.healthCheckNodePort", f"{_SERVER}/core/validation/validation.go", when="set"),
+    *_rows("/Service", "spec.loadBalancerClass", f"{_SERVER}/core/validation/validation.go", when="balanced"),
+    *_rows("/Service", "spec.clusterIPs", f"{_SERVER}/core/validation/validation.go", when="first"),
     *_rows("/Service", "spec.ipFamilies", f"{_SERVER}/core/validation/validation.go", when="first"),
     *_rows(
         "/PersistentVolume",
@@ -100,6 +114,12 @@ FIELDS: tuple[ImmutableField, ...] = (
         "rbac.authorization.k8s.io/ClusterRoleBinding rbac.authorization.k8s.io/RoleBinding",
         "roleRef",
         f"{_SERVER}/rbac/validation/validation.go",
+    ),
+    *_rows("discovery.k8s.io/EndpointSlice", "addressType", f"{_SERVER}/discovery/validation/validation.go"),
+    *_rows(
+        "apiextensions.k8s.io/CustomResourceDefinition",
+        "spec.names.kind spec.scope",
+        "https://github.com/kubernetes/apiextensions-apiserver/blob/master/pkg/apis/apiextensions/validation/validation.go",
     ),
     *_rows("node.k8s.io/RuntimeClass", "handler", f"{_SERVER}/node/validation/validation.go"),
     *_rows("networking.k8s.io/IngressClass", "spec.controller", f"{_SERVER}/networking/validation/validation.go"),
@@ -123,8 +143,85 @@ FIELDS: tuple[ImmutableField, ...] = (
     ),
     *_rows(
         "jobset.x-k8s.io/JobSet",
-        "spec.replicatedJobs",
+        "spec.managedBy spec.replicatedJobs",
         "https://github.com/kubernetes-sigs/jobset/blob/main/pkg/webhooks/jobset_webhook.go",
+    ),
+    *_rows(
+        "jobset.x-k8s.io/JobSet",
+        "spec.failurePolicy spec.network spec.startupPolicy spec.successPolicy spec.volumeClaimPolicies",
+        "https://github.com/kubernetes-sigs/jobset/blob/main/api/jobset/v1alpha2/jobset_types.go",
+    ),
+    *_rows(
+        "trainer.kubeflow.org/TrainJob",
+        "spec.activeDeadlineSeconds spec.initializer spec.managedBy spec.runtimeRef spec.trainer",
+        "https://github.com/kubeflow/trainer/blob/master/pkg/apis/trainer/v1alpha1/trainjob_types.go",
+    ),
+    *_rows(
+        "apps.kruise.io/CloneSet",
+        "spec",
+        f"{_KRUISE}/cloneset/validating/validation.go",
+        but="lifecycle minReadySeconds progressDeadlineSeconds replicas revisionHistoryLimit scaleStrategy template"
+        " updateStrategy volumeClaimTemplates",
+    ),
+    *_rows(
+        "apps.kruise.io/StatefulSet",
+        "spec",
+        f"{_KRUISE}/statefulset/validating/statefulset_validation.go",
+        but="lifecycle ordinals persistentVolumeClaimRetentionPolicy replicas reserveOrdinals revisionHistoryLimit"
+        " scaleStrategy template updateStrategy volumeClaimTemplates volumeClaimUpdateStrategy",
+    ),
+    *_rows(
+        "apps.kruise.io/DaemonSet",
+        "spec",
+        f"{_KRUISE}/daemonset/validating/daemonset_create_update_handler.go",
+        but="burstReplicas lifecycle minReadySeconds revisionHistoryLimit scaleStrategy template updateStrategy",
+    ),
+    *_rows(
+        "apps.kruise.io/AdvancedCronJob",
+        "spec",
+        f"{_KRUISE}/advancedcronjob/validating/advancedcronjob_create_update_handler.go",
+        but="concurrencyPolicy failedJobsHistoryLimit paused schedule startingDeadlineSeconds"
+        " successfulJobsHistoryLimit template timeZone",
+    ),
+    *_rows(
+        "apps.kruise.io/AdvancedCronJob",
+        "spec.template",
+        f"{_KRUISE}/advancedcronjob/validating/advancedcronjob_create_update_handler.go",
+        but="imageListPullJobTemplate",
+    ),
+    *_rows(
+        "apps.kruise.io/PersistentPodState",
+        "spec.targetRef",
+        f"{_KRUISE}/persistentpodstate/validating/persistent_create_update_handler.go",
+    ),
+    *_rows(
+        "apps.kruise.io/PodProbeMarker",
+        "spec.selector",
+        f"{_KRUISE}/podprobemarker/validating/probe_create_update_handler.go",
+    ),
+    *_rows(
+        "argoproj.io/Rollout",
+        "spec.selector",
+        "https://github.com/argoproj/argo-rollouts/blob/master/rollout/replicaset.go",
+    ),
+    *_rows("kueue.x-k8s.io/LocalQueue", "spec.clusterQueue", f"{_KUEUE_API}/localqueue_types.go"),
+    *_rows("kueue.x-k8s.io/AdmissionCheck", "spec.controllerName", f"{_KUEUE_API}/admissioncheck_types.go"),
+    *_rows(
+        "snapshot.storage.k8s.io/VolumeSnapshot",
+        "spec.source",
+        "https://github.com/kubernetes-csi/external-snapshotter/blob/master/client/apis/volumesnapshot/v1/types.go",
+    ),
+    *_rows(
+        "serving.kserve.io/LLMInferenceService",
+        "spec.parallelism spec.prefill.parallelism",
+        f"{_KSERVE}/v1alpha2/llm_inference_service_validation.go",
+    ),
+    *_rows("serving.kserve.io/TrainedModel", "spec.model.memory", f"{_KSERVE}/v1alpha1/trainedmodel_webhook.go"),
+    *_rows(
+        "pool.kubevirt.io/VirtualMachinePool",
+        "spec.selector",
+        "https://github.com/kubevirt/kubevirt/blob/main/pkg/virt-api/webhooks/validating-webhook/admitters"
+        "/vmpool-admitter.go",
     ),
     *_rows(
         "leaderworkerset.x-k8s.io/LeaderWorkerSet",
@@ -134,9 +231,14 @@ FIELDS: tuple[ImmutableField, ...] = (
     *_rows("batch.volcano.sh/Job", "spec", _VOLCANO, but="minAvailable priorityClassName tasks"),
     *_rows("batch.volcano.sh/Job", "spec.tasks", _VOLCANO, but="minAvailable replicas"),
     *_rows(
-        "ray.io/RayCluster ray.io/RayJob",
+        "ray.io/RayCluster ray.io/RayJob ray.io/RayService",
         "spec.managedBy",
         "https://github.com/ray-project/kuberay/tree/master/ray-operator/apis/ray/v1",
+    ),
+    *_rows(
+        "ray.io/RayCluster",
+        "spec.gcsFaultToleranceOptions.backend",
+        "https://github.com/ray-project/kuberay/blob/master/ray-operator/apis/ray/v1/raycluster_types.go",
     ),
     ImmutableField(kind=_ANY, path=("metadata", "labels", "kueue.x-k8s.io/queue-name"), source=_KUEUE),
 )  # fmt: skip # a table, filled row by row
@@ -144,7 +246,8 @@ FIELDS: tuple[ImmutableField, ...] = (
 
 A Service keeps its address unless it is, or becomes, an ExternalName. A Job that is suspended may change where its pods
 are scheduled; since a queue resumes a Job without a word in git, its template counts as immutable here throughout.
-Webhooks of KubeRay and Volcano let anybody change a RayJob and a PodGroup otherwise (read in November 2026).
+Webhooks of KubeRay and Volcano let anybody change a RayJob and a PodGroup otherwise (read in November 2026). Nobody
+refuses another selector of a Rollout, but its ReplicaSets are orphaned, and their pods outlive the placement.
 """
 
 _SERVICE_TYPE: Path = ("spec", "type")
@@ -181,7 +284,7 @@ def is_immutable(manifest: Mapping[str, Json], path: Path, schemas: ObjectSchema
         size = len(field.path)
         below = path[size:]
         name = below[1:2] if below and below[0].isdigit() else below[:1]
-        if path[:size] == field.path and name not in {(part,) for part in field.but}:
+        if path[:size] == field.path and name not in {(part,) for part in field.but} and field.when != "shrunk":
             return True
     kind = schemas.custom.get(group_kind(manifest))
     schema = kind.versions.get(str(manifest.get("apiVersion", "")).rpartition("/")[2]) if kind is not None else None
@@ -198,12 +301,25 @@ def _differs(field: ImmutableField, before: Mapping[str, Json], after: Mapping[s
         return False
     if field.when == "set":
         return bool(new and old != new)
+    if field.when == "balanced":
+        types = {at(before, _SERVICE_TYPE), at(after, _SERVICE_TYPE)}
+        return types == {"LoadBalancer"} and bool(old != new)
+    if field.when == "shrunk":
+        return _has_shrunk(old, new)
     if field.when == "first":
         # What stands may be no list, since people write to the output branch.
         return isinstance(old, list) and isinstance(new, list) and bool(old and new and old[:1] != new[:1])
     if field.path == _COMPLETIONS and _is_elastic(before) and _is_elastic(after):
         return False
     return bool(_without(old, field.but) != _without(new, field.but))
+
+
+def _has_shrunk(old: Json, new: Json) -> bool:
+    """Return whether one amount is below another; what is no amount is refused elsewhere."""
+    try:
+        return parse_quantity(str(new)) < parse_quantity(str(old))
+    except ValueError:
+        return False
 
 
 def _without(value: Json, names: frozenset[str]) -> Json:
