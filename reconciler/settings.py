@@ -21,7 +21,9 @@ from reconciler.text.spelling import closest
 from reconciler.variables import Listen, Reader
 
 # Kubernetes sets these in every pod beside a Service named overspill (OVERSPILL_PORT=tcp://...); they are not for us.
-_SERVICE_LINK = re.compile(r"OVERSPILL_(SERVICE_(HOST|PORT(_\w+)?)|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)")
+_SERVICE_LINK = re.compile(
+    r"OVERSPILL_(SERVICE_(HOST|PORT(_\w+)?)|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)", re.ASCII
+)
 
 _PRIVATE = "an https:// address, or http:// to this machine, as to the end of a tunnel at http://127.0.0.1:6820"
 

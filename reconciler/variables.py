@@ -20,7 +20,7 @@ from reconciler.model.events.event import Endpoint
 from reconciler.model.units import ONE, parse_duration, parse_quantity
 
 _BRANCH = re.compile(r"(?!.*(\.\.|@\{|//|\.lock(/|$)|/\.))[A-Za-z0-9_][\w./@+-]*(?<![/.])", re.ASCII)
-_LISTEN = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([^\s:/\[\]]*)):(\d{1,5})")
+_LISTEN = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([^\s:/\[\]]*)):([0-9]{1,5})")
 _TRAILER = re.compile(r"[A-Za-z][A-Za-z0-9-]*: \S.*")
 _MOST_TRAILERS, _LONGEST_TRAILER = 10, 200
 _MAX_SECRET = 64 << 10

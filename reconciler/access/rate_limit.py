@@ -6,7 +6,7 @@ import re
 from collections.abc import Hashable
 from dataclasses import dataclass
 
-_RATE = re.compile(r"(\d{1,6})/([smh])")
+_RATE = re.compile(r"([0-9]{1,6})/([smh])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 _BURST = 4
 """The calls of so many seconds may come at once."""

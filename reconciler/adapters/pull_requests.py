@@ -33,7 +33,7 @@ _LONGEST_PAUSE = timedelta(hours=1)
 _PAGE = 50
 _PAGES = 20
 """Most pages that are read of a list, the newest first: an older pull request is taken for none."""
-_NUMBER = re.compile(r"/(\d{1,9})/?$")
+_NUMBER = re.compile(r"/([0-9]{1,9})/?$")
 _MOST_NUMBER = 1 << 31
 _TAKEN = frozenset({HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY})
 """What hosts answer where a branch has a pull request already."""

@@ -50,7 +50,7 @@ _GZIP = 31
 """The `wbits` of zlib that write and read gzip members."""
 _FAST = 1
 _SUFFIX = ".jsonl.gz"
-_NAME = re.compile(r"(\d{8}T\d{6}Z)(?:-\d+)?\.jsonl\.gz")
+_NAME = re.compile(r"([0-9]{8}T[0-9]{6}Z)(?:-[0-9]+)?\.jsonl\.gz")
 _TIME = "%Y%m%dT%H%M%SZ"
 _NEVER = datetime(1, 1, 1, tzinfo=UTC)
 _CHUNK = 16 << 10

@@ -22,6 +22,7 @@ from reconciler.daemon.bug_log import BUGS
 from reconciler.errors import Bug, InvalidInput
 from reconciler.model.bounds import API_BODIES_OF_CALLER, API_BODY, API_BODY_SECONDS
 from reconciler.model.workload import Json
+from reconciler.text.digits import whole_number
 from reconciler.text.findings import Finding, shortened
 
 T = TypeVar("T")
@@ -97,7 +98,7 @@ async def read_body(request: Request, *, sender: Hashable = None) -> bytes:
 async def _read(request: Request) -> bytes:
     too_large = HttpError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "the body is over 1 MiB", hint="try splitting it")
     length = request.headers.get("content-length", "")
-    announced = int(length) if length.isdecimal() else 0
+    announced = whole_number(length) or 0
     # A client that sends Expect: 100-continue, as curl does, has sent no byte of the body yet.
     if announced > _MOST_READ or (announced > MAX_BODY and "expect" in request.headers):
         raise too_large

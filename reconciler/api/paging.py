@@ -8,6 +8,7 @@ from http import HTTPStatus
 
 from reconciler.api.refusal import HttpError
 from reconciler.core.explain.catalogue import Key
+from reconciler.text.digits import whole_number
 
 LIMIT = 100
 MOST = 500
@@ -31,9 +32,10 @@ def read_offset(text: str) -> int:
     if not text:
         return 0
     word, digits, _ = read_key(text)
-    if word != _OFFSET or not (digits.isascii() and digits.isdigit()) or len(digits) > _MOST_DIGITS:
+    offset = whole_number(digits, _MOST_DIGITS)
+    if word != _OFFSET or offset is None:
         raise _invalid_token()
-    return int(digits)
+    return offset
 
 
 def read_key(text: str) -> Key:

@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Any, TypeAlias
 
+from reconciler.text.digits import is_digits
+
 SchemaNode: TypeAlias = Mapping[str, Any]
 
 _METHODS = ("get", "post", "put", "patch", "delete")
@@ -262,7 +264,7 @@ def _description(answer: SchemaNode, status: str) -> str:
 
 
 def _phrase(status: str) -> str:
-    return HTTPStatus(int(status)).phrase if status.isdecimal() else ""
+    return HTTPStatus(int(status)).phrase if is_digits(status) else ""
 
 
 def _bounds(schema: SchemaNode) -> str:

@@ -28,12 +28,12 @@ Completer: TypeAlias = Callable[[click.Context, click.Parameter, str], list[str]
 _TEMPLATE, _REQUESTS = "WorkloadTemplate", ("WorkloadPlacement", "GPUProvisioningRequest")
 _CLUSTER, _WORKSPACE = "Cluster", "Workspace"
 
-_GROUP = re.compile(r"(?:overspill\.dev|(?:[\w-]+\.)*kubeslice\.io)/\w+")
+_GROUP = re.compile(r"(?:overspill\.dev|(?:[A-Za-z0-9_-]+\.)*kubeslice\.io)/[A-Za-z0-9_]+")
 _OWN_GROUP = "overspill.dev/"
 _DOCUMENT = re.compile(r"^---(?:[ \t].*)?\r?$", re.MULTILINE)
 _VALUE = r"""["']?[ \t]*:[ \t]*["']?([\w./-]+)["']?[ \t\r]*(?:#.*)?$"""
 _BLOCK = r"""^["']?{name}["']?[ \t]*:[ \t]*(?:(\{{.*\}})[ \t\r]*|(?:#.*)?)\n((?:[ \t]+\S.*\n|[ \t]*(?:#.*)?\r?\n)*)"""
-_NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _PLACEMENT = re.compile(r"-[0-9a-f]{8}$")
 """The end of each placement's name (core.ledger.lifecycle); directories of engines have none."""
 

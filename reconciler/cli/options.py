@@ -24,6 +24,7 @@ from reconciler.cli.kubeconfig import usual_kubeconfig
 from reconciler.environment import PREFIX, VARIABLES
 from reconciler.errors import InvalidInput
 from reconciler.model.units import meant_duration, parse_duration
+from reconciler.text.digits import is_digits
 
 if TYPE_CHECKING:
     from reconciler.settings import Settings
@@ -64,7 +65,7 @@ _FLAGS: dict[str, tuple[str, str]] = {
     "LOG_FORMAT": ("--log-format", "FORMAT"),
 }
 """By setting: the flag, and the placeholder of its value; empty for a flag without a value."""
-_DURATION = re.compile(r"\d[^-:T]*")
+_DURATION = re.compile(r"[0-9][^-:T]*")
 """Matches durations and no moment: a moment has a date, and so hyphens."""
 _BRANCHES = ("REPO", "SOURCE_BRANCH", "OUTPUT_BRANCH")
 _ORIGIN = "reconciler.cli.origin"
@@ -285,13 +286,13 @@ class Moment(click.ParamType[datetime]):
             return value
         text = str(value)
         try:
-            if re.match(r"[+-]\s*\d", text):
+            if re.match(r"[+-]\s*[0-9]", text):
                 return moved(SystemClock().now(), text)
             if self._unsigned and _DURATION.fullmatch(text):
                 return moved(SystemClock().now(), self._unsigned + text)
             moment = datetime.fromisoformat(text)
         except (ValueError, OverflowError):
-            meant = "" if text.isdigit() else meant_duration(text.lstrip("+-"))  # digits alone may be a year
+            meant = "" if is_digits(text) else meant_duration(text.lstrip("+-"))  # digits alone may be a year
             sign = text[0] if text[:1] in ("+", "-") else "" if self._unsigned else "+"
             hint = f"try {sign}{meant}" if meant else f"try 2026-11-20T10:15:00Z, or {self._example}"
             self.fail(f"{text!r} is not a time ({hint})", param, ctx)

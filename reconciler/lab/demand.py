@@ -18,6 +18,7 @@ from reconciler.adapters.recording_files import read_recording
 from reconciler.errors import InvalidInput, Problem, Severity
 from reconciler.lab.scenario import Series
 from reconciler.model.ids import ClusterName
+from reconciler.text.digits import whole_number
 from reconciler.text.findings import shortened
 from reconciler.text.spelling import nearest
 from reconciler.text.timestamps import format_time
@@ -235,10 +236,10 @@ def _rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, s
 
 
 def _whole(path: Path, number: int, text: str) -> int:
-    try:
-        return int(text)
-    except ValueError as error:
-        raise _row_error(path, number, text, "a whole number is needed") from error
+    value = whole_number(text.strip())
+    if value is None:
+        raise _row_error(path, number, text, "a whole number is needed")
+    return value
 
 
 def _time(path: Path, number: int, text: str) -> datetime:

@@ -24,7 +24,9 @@ _SUFFIXES = {
     "Ki": 10**9 * 2**10, "Mi": 10**9 * 2**20, "Gi": 10**9 * 2**30,
     "Ti": 10**9 * 2**40, "Pi": 10**9 * 2**50, "Ei": 10**9 * 2**60,
 }  # fmt: skip # a table, a row a line
-_QUANTITY = re.compile(r"([+-]?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40}))(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?\d{1,3}))?")
+_QUANTITY = re.compile(
+    r"([+-]?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40}))(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?[0-9]{1,3}))?"
+)
 _MAX_EXPONENT = 30
 _BINARY = ("Ei", "Pi", "Ti", "Gi", "Mi", "Ki")
 _DECIMAL = ("E", "P", "T", "G", "M", "k")
@@ -66,9 +68,9 @@ def format_quantity(quantity: Quantity) -> str:
 
 
 _UNITS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
-_DURATION = re.compile(r"(?:\d{1,9}(?:\.\d{1,9})?[dhms])+")
-_PART = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)([dhms])")
-_MEANT = re.compile(r"\s*+(\d+)\s*+(d|h|m|s|days?|hours?|hrs?|min(?:ute)?s?|sec(?:ond)?s?|)\s*+", re.IGNORECASE)
+_DURATION = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{1,9})?[dhms])+")
+_PART = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)([dhms])")
+_MEANT = re.compile(r"\s*+([0-9]+)\s*+(d|h|m|s|days?|hours?|hrs?|min(?:ute)?s?|sec(?:ond)?s?|)\s*+", re.IGNORECASE)
 _MAX_LENGTH = 100
 MAX_DURATION = timedelta(days=3650)
 

@@ -19,8 +19,8 @@ Step: TypeAlias = Callable[[Any, Any], Iterator[Any]]
 """A step of a path: yields the values that it leads to from one value, by the document that the path is in."""
 
 _NAME = re.compile(r"(?:\\.|[^\s.\[\]{}()'\",=<>!|&\\])+")
-_INDEX = re.compile(r"-?\d+")
-_SLICE = re.compile(r"(-?\d*):(-?\d*)(?::(-?\d*))?")
+_INDEX = re.compile(r"-?[0-9]+")
+_SLICE = re.compile(r"(-?[0-9]*):(-?[0-9]*)(?::(-?[0-9]*))?")
 _OPERATORS: Sequence[tuple[str, Callable[[Any, Any], bool]]] = (
     ("==", operator.eq), ("!=", operator.ne), ("<=", operator.le), (">=", operator.ge), ("<", operator.lt),
     (">", operator.gt),
@@ -237,7 +237,7 @@ class _TemplateReader:
             return _Constant(self._quoted())
         if self._peek() in ("@", "$", "."):
             return self._path()
-        match = re.compile(r"[-+\w.]+").match(self._text, self._at)
+        match = re.compile(r"[-+A-Za-z0-9_.]+").match(self._text, self._at)
         if match is None:
             raise self._error("a path, a text or a number is expected here")
         try:

@@ -23,7 +23,7 @@ MAX_TEXT = 300
 
 _TRAILER = re.compile(r"(?i)\boverspill-(?=[a-z0-9-]{0,64}+\s?:)")
 _MODEL = re.compile(r"gpu[.-]?(product|model|name|type)|accelerator(?!.{0,253}count)")
-_PARTITION = re.compile(r"[a-z]px_nps\d+")
+_PARTITION = re.compile(r"[a-z]px_nps[0-9]+")
 _END = (".", "!", "?", "…")
 
 

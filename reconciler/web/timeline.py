@@ -26,8 +26,8 @@ WIDTH, LEFT, LANE, HEAD, DEMAND = 1000, 190, 26, 26, 56
 _TICKS = 6
 _LETTER = 6.6
 """Room for a letter."""
-_REPLICAS = re.compile(r": (?:\d+ to )?(\d+) replicas?\b")
-_STATED = re.compile(r"\b(\d+) (?:replicas?|pods?) (?:missing|unschedulable)\b")
+_REPLICAS = re.compile(r": (?:[0-9]+ to )?([0-9]+) replicas?\b")
+_STATED = re.compile(r"\b([0-9]+) (?:replicas?|pods?) (?:missing|unschedulable)\b")
 _MOST_POINTS = 400
 _OVER = frozenset({Action.REVERT, Action.HOLD})
 _NICE = tuple(timedelta(minutes=minutes) for minutes in (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880))

@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -101,7 +102,8 @@ def _calls(tree: ast.Module) -> Iterator[ast.Call]:
 Found = dict[tuple[Any, int], tuple[str, set[str]]]
 
 
-def _found() -> tuple[Found, list[str]]:
+@cache
+def found_patterns() -> tuple[Found, list[str]]:
     """Return patterns with the place and the methods of each, and the places of those made of arguments."""
     sources = Sources()
     found: Found = {}
@@ -131,7 +133,7 @@ def _found() -> tuple[Found, list[str]]:
 
 @pytest.fixture(scope="module")
 def found() -> tuple[Found, list[str]]:
-    return _found()
+    return found_patterns()
 
 
 @pytest.mark.exhaustive(one_in=None)

@@ -21,7 +21,7 @@ from reconciler.model.tree import Identity
 _IDENTITY = re.compile(r"([^<>]*)<([^<>\s]+)>.*")
 _OF_A_HOOK = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY")
 _ANSWERS = 7
-_SCHEME = re.compile(r"[\w+.-]+://|(?:[^/\s]+@)?[^/:\s]+:")
+_SCHEME = re.compile(r"[A-Za-z0-9_+.-]+://|(?:[^/\s]+@)?[^/:\s]+:")
 
 
 def origin(directory: Path = Path()) -> str:

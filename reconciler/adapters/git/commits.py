@@ -12,7 +12,7 @@ from reconciler.model.ids import CommitId
 from reconciler.model.tree import Identity, LoggedCommit
 from reconciler.text.targets import read_commit_text
 
-_PERSON = re.compile(r"(?P<name>[^<]*?) ?<(?P<email>[^>]*)> ?(?P<time>-?\d+)?.*")
+_PERSON = re.compile(r"(?P<name>[^<]*?) ?<(?P<email>[^>]*)> ?(?P<time>-?[0-9]+)?.*")
 _TRAILER = re.compile(r"([A-Za-z0-9-]+): *(.*)")
 
 

@@ -21,7 +21,7 @@ FIRST_STEP = 50
 GROWTH = 4
 """Commits of the first deepening, and the factor of each further one."""
 
-_OLD_SIDE = re.compile(r"^:100(?:644|755) \d{6} ([0-9a-f]+) ", re.MULTILINE)
+_OLD_SIDE = re.compile(r"^:100(?:644|755) [0-9]{6} ([0-9a-f]+) ", re.MULTILINE)
 
 _FILES = ("100644", "100755")
 _ABSENT = "000000"

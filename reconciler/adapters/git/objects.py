@@ -16,9 +16,9 @@ from reconciler.model.ids import BlobId, ClusterName, CommitId, TreeId, is_name
 from reconciler.model.tree import EntryType, FileChange, TreeEntry
 
 _ENTRY = re.compile(r"(?<![^\0])100(?:644|755) blob ([0-9a-f]+)\t([^\0]+)\0")
-_SIZED = re.compile(r"(?<![^\0])100(?:644|755) blob ([0-9a-f]+) +(\d+)\t([^\0]+)\0")
-_OTHER = re.compile(r"(?:^|(?<=\0))(120000|160000)(?: [a-z]+)? ([0-9a-f]{40,64})(?: +[\d-]+)?\t([^\0]+)\0")
-_CHANGE = re.compile(r":(\d{6}) (\d{6}) ([0-9a-f]+) ([0-9a-f]+) [A-Z]\d*\0([^\0]+)\0")
+_SIZED = re.compile(r"(?<![^\0])100(?:644|755) blob ([0-9a-f]+) +([0-9]+)\t([^\0]+)\0")
+_OTHER = re.compile(r"(?:^|(?<=\0))(120000|160000)(?: [a-z]+)? ([0-9a-f]{40,64})(?: +[0-9-]+)?\t([^\0]+)\0")
+_CHANGE = re.compile(r":([0-9]{6}) ([0-9]{6}) ([0-9a-f]+) ([0-9a-f]+) [A-Z][0-9]*\0([^\0]+)\0")
 _CHANGED = re.compile(rb"([0-9a-f]{40,64})\0((?::[^\0]+\0[^\0]+\0)*)")
 _FILE = frozenset({"100644", "100755"})
 _DIRECTORY = re.compile(rb"40000 ([^\0]++)\0(.{20})|\d+ [^\0]++\0.{20}|.+", re.DOTALL)

@@ -162,7 +162,7 @@ _HELPER = (
 )
 # `git credential-store` removes a login that was refused from its file; here it may only read.
 _LOGINS = '!f() { test "$1" = get || return 0; git credential-store --file="$OVERSPILL_SOURCE_LOGINS_FILE" get; }; f'
-_SCP = re.compile(r"(?:[\w.+-]+@)?[A-Za-z0-9][\w.-]*:[^:].*")
+_SCP = re.compile(r"(?:[A-Za-z0-9_.+-]+@)?[A-Za-z0-9][A-Za-z0-9_.-]*:[^:].*")
 
 
 def check_address(url: str, credentials: Credentials | None) -> Remote:
@@ -174,7 +174,7 @@ def check_address(url: str, credentials: Credentials | None) -> Remote:
     """
     given = (credentials or Credentials()).offered_to(url)
     shown = redacted(re.sub(r"(?<=://)[^/@\s]+@", "***@", without_query(url)))
-    if not url or url.startswith("-") or not url.isprintable() or re.match(r"[\w+.-]+::", url):
+    if not url or url.startswith("-") or not url.isprintable() or re.match(r"[A-Za-z0-9_+.-]+::", url):
         raise InvalidInput(
             f"repository URL {shown!r}: not an address that git may be given (try https://host/path.git)"
         )

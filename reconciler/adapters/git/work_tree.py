@@ -24,7 +24,7 @@ from reconciler.errors import Conflict, InvalidInput
 from reconciler.model.ids import BlobId, CommitId
 from reconciler.model.tree import EntryType, TreeEntry
 
-_STAGED = re.compile(r"(?:^|(?<=\0))(\d{6}) ([0-9a-f]{40,64}) 0\t([^\0]+)\0")
+_STAGED = re.compile(r"(?:^|(?<=\0))([0-9]{6}) ([0-9a-f]{40,64}) 0\t([^\0]+)\0")
 _TYPES = {"100644": EntryType.FILE, "100755": EntryType.FILE, "120000": EntryType.LINK, "160000": EntryType.SUBMODULE}
 _SECONDS = timedelta(seconds=30)
 _UNSET = ("unspecified", "unset", "set")

@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 
+from reconciler.text.digits import whole_number
+
 WINDOW = timedelta(minutes=5)
 """Age, or lead, that a signed time may have (the tolerance of the Standard Webhooks libraries)."""
 
@@ -62,9 +64,8 @@ def _key(secret: str) -> bytes:
 
 def _recent(stamp: str, now: datetime) -> bool:
     """Tell whether a time in Unix seconds is near enough to `now`."""
-    if not stamp.isascii() or not stamp.isdecimal() or len(stamp) > 10:  # noqa: PLR2004 - ten digits last until 2286
-        return False
-    return abs(now - datetime.fromtimestamp(int(stamp), UTC)) <= WINDOW
+    seconds = whole_number(stamp, digits=10)  # which last until 2286
+    return seconds is not None and abs(now - datetime.fromtimestamp(seconds, UTC)) <= WINDOW
 
 
 def _same(signature: str | None, expected: str) -> bool:

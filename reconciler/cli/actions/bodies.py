@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from reconciler.core.schema.yaml import MAX_BYTES, Document, parse
 from reconciler.errors import InvalidInput, Problem
 from reconciler.model.workload import Json
+from reconciler.text.digits import is_digits
 from reconciler.text.findings import Loc
 
 if TYPE_CHECKING:  # it takes long to import, and commands without a daemon do not need it
@@ -58,7 +59,7 @@ class RequestedPlacement:
 
     def _locate(self, problem: Problem) -> Problem:
         words = re.findall(r"[^.\[\]]+", problem.field)
-        below = tuple(int(word) if word.isdecimal() else word for word in words)
+        below = tuple(int(word) if is_digits(word) else word for word in words)
         field = ".".join(filter(None, (*(str(part) for part in self.root), problem.field)))
         line = self.document.line((*self.root, *below))
         hint = problem.hint or ("try --workspace" if words == ["workspaceName"] else "")

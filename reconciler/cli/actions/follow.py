@@ -33,7 +33,7 @@ from reconciler.text.wording import count
 EVERY = 2.0
 """Seconds between two looks."""
 
-_MOVING = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ|\b(?:\d+[ydhms])+\b")
+_MOVING = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ|\b(?:\d+[ydhms])+\b", re.ASCII)
 """Times and durations, which change from one look to the next."""
 _DRAFT = re.compile(r"^(Place|Move) .*")
 _DIGITS = re.compile(r"-[0-9a-f]{8}\b")

@@ -21,7 +21,7 @@ Selector: TypeAlias = Callable[[DeviceKind], bool | None]
 _Value: TypeAlias = Callable[[DeviceKind], AttributeValue | None]
 
 _TOKEN = re.compile(
-    r"""\s*(?:(?P<string>"[^"\\]*"|'[^'\\]*')|(?P<number>-?\d{1,18})|(?P<name>[A-Za-z_]\w*)"""
+    r"""\s*(?:(?P<string>"[^"\\]*"|'[^'\\]*')|(?P<number>-?[0-9]{1,18})|(?P<name>[A-Za-z_][A-Za-z0-9_]*)"""
     r"""|(?P<sign>&&|\|\||==|!=|<=|>=|[<>!().,\[\]]))"""
 )
 _MAX_LENGTH = 10_240

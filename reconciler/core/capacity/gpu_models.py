@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from reconciler.core.capacity.devices import requests_with_devices
 from reconciler.model.capacity import CLASS_PREFIX, ClosedNode, DeviceKind, DeviceStock, Node, Pool, ReplicaShape
 from reconciler.model.units import ONE, Quantity, parse_quantity
+from reconciler.text.digits import whole_number
 from reconciler.text.wording import is_gpu, is_gpu_model_label
 
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
@@ -24,10 +25,10 @@ _MODELS = {
     "gpu.intel.com": ("gpu.intel.com/product", "gpu.intel.com/family"),
 }
 """Labels with the model of a vendor's GPUs, the most specific first."""
-_NOMINAL = re.compile(r"(?<![0-9])(\d{1,4})\s?GB(?![a-z])", re.IGNORECASE)
-_PARTITION = re.compile(r"(?!spx)[a-z]px_nps\d+")
+_NOMINAL = re.compile(r"(?<![0-9])([0-9]{1,4})\s?GB(?![a-z])", re.IGNORECASE)
+_PARTITION = re.compile(r"(?!spx)[a-z]px_nps[0-9]+")
 """Resources of AMD's partitions, but the mode in which a GPU is in one piece."""
-_MIG = re.compile(r"mig[-.](?:[\dc]+\.)?\d+g\.(\d+)gb.*", re.IGNORECASE)
+_MIG = re.compile(r"mig[-.](?:[0-9c]+\.)?[0-9]+g\.([0-9]+)gb.*", re.IGNORECASE)
 _SHARED = "-shared"
 """The end of a normalized model of a GPU that the device plugin gives to several pods at a time."""
 _NAMES = ("productName", "product_name", "model", "deviceName")
@@ -142,9 +143,9 @@ def _requestable(resource: str, labels: Mapping[str, str], total: int | None, fr
 
 def _mps_clients(labelled: str, labels: Mapping[str, str]) -> int:
     """Return the pods among which MPS divides the memory of a GPU; 1 without it, as time slices see all of it."""
-    clients = labels.get(f"{labelled}.replicas", "")
+    clients = whole_number(labels.get(f"{labelled}.replicas", ""))
     shared_by_mps = labels.get(f"{labelled}.sharing-strategy") == "mps"
-    return int(clients) if shared_by_mps and clients.isdecimal() and int(clients) else 1
+    return clients if shared_by_mps and clients else 1
 
 
 def _memory(model: str, resource: str, vendor: str, labels: Mapping[str, str], total: int | None) -> int:
@@ -156,14 +157,14 @@ def _memory(model: str, resource: str, vendor: str, labels: Mapping[str, str], t
     named = sliced or _NOMINAL.search(model)
     if named:
         return int(named[1])
-    mebibytes = labels.get(f"{resource}.memory") or labels.get("nvidia.com/gpu.memory")
-    if vendor == "nvidia.com" and mebibytes and mebibytes.isdecimal():
-        return int(mebibytes) * 2**20 // _GB
+    mebibytes = whole_number(labels.get(f"{resource}.memory") or labels.get("nvidia.com/gpu.memory", ""))
+    if vendor == "nvidia.com" and mebibytes is not None:
+        return mebibytes * 2**20 // _GB
     if vendor == "amd.com":
         return _gigabytes(labels.get("amd.com/gpu.vram", ""))
-    node_memory = labels.get("gpu.intel.com/memory.max", "")
-    if vendor == "gpu.intel.com" and total and node_memory.isdecimal():
-        return int(node_memory) // total // _GB
+    node_memory = whole_number(labels.get("gpu.intel.com/memory.max", ""))
+    if vendor == "gpu.intel.com" and total and node_memory is not None:
+        return node_memory // total // _GB
     return 0
 
 

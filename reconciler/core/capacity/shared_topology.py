@@ -34,6 +34,7 @@ from reconciler.core.workloads.paths import at
 from reconciler.core.workloads.pods import TemplatePods, group_count
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.workload import Json
+from reconciler.text.digits import whole_number
 from reconciler.text.wording import count, join_names, sanitize
 
 ShapedPods: TypeAlias = tuple[TemplatePods, ReplicaShape]
@@ -324,7 +325,7 @@ def _slice_size(pods: TemplatePods, manifest: Mapping[str, Json]) -> int:
     """Return the pods of one of Kueue's slices: as annotated, else one job of a JobSet; 0 where that is unknown."""
     stated = template_annotations(pods, manifest).get(_SLICE_SIZE)
     if stated is not None:
-        return int(stated) if isinstance(stated, str) and stated.isascii() and stated.isdigit() else 0
+        return (whole_number(stated) or 0) if isinstance(stated, str) else 0
     jobs = at(manifest, (*pods.place.item, "replicas")) if pods.place.item else 0
     return (pods.replicas or 0) // jobs if type(jobs) is int and jobs > 0 else 0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+from reconciler.text.digits import is_digits, whole_number
 from reconciler.text.timestamps import YEARS
 
 LONGEST_AHEAD = timedelta(hours=1)
@@ -20,11 +21,10 @@ def read_date(seconds: str) -> datetime:
     `text.timestamps` as the last moment of these.
     """
     digits = seconds.strip()
-    if not (digits.isascii() and digits.isdecimal()):
+    if not is_digits(digits):
         return _EARLIEST
-    if len(digits) > _MOST_DIGITS:
-        return _LATEST
-    return datetime.fromtimestamp(min(int(digits), int(_LATEST.timestamp())), UTC)
+    read = whole_number(digits, _MOST_DIGITS)
+    return _LATEST if read is None else datetime.fromtimestamp(min(read, int(_LATEST.timestamp())), UTC)
 
 
 def date_after(at: datetime, parent: datetime | None) -> datetime:

@@ -18,6 +18,7 @@ from reconciler.core.workloads.paths import at
 from reconciler.model.cluster import NetworkApi, SharedNetworking
 from reconciler.model.policy import Workspace
 from reconciler.model.workload import Json
+from reconciler.text.digits import is_digits, whole_number
 from reconciler.text.findings import shortened
 
 _VERSIONS = {
@@ -107,8 +108,8 @@ def _container_port(
     target = port.get("targetPort") or port.get("port")
     if not isinstance(target, str):
         return target
-    if target.isdecimal():
-        return int(target) if len(target) <= _DIGITS else None
+    if is_digits(target):
+        return whole_number(target, _DIGITS)
     for manifest in objects:
         for site in podsof.pod_template_sites(manifest, kinds):
             path = podsof.pod_labels_path(manifest, site)

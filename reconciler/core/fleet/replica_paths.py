@@ -15,6 +15,7 @@ from reconciler.core.workloads.builtin_kinds import NO_KINDS, kind_of
 from reconciler.core.workloads.paths import at, put
 from reconciler.model.kubernetes.workload_kind import EACH, Path, path
 from reconciler.model.workload import DeploySpec, Json
+from reconciler.text.digits import whole_number
 from reconciler.text.findings import Finding, Loc, shortened
 from reconciler.text.spelling import nearest
 
@@ -41,8 +42,7 @@ def fixed_replicas(spec: DeploySpec, annotations: Mapping[str, str]) -> FixedRep
     if written == FIXED:
         return FixedReplicas()
     parts = {*(chart.name for chart in spec.helm), *(resource.name for resource in spec.manifests)}
-    digits = written.isascii() and written.isdecimal() and written not in parts
-    copy = int(written) if digits and len(written) < len(str(_MAX_COPY)) else 0
+    copy = None if written in parts else whole_number(written, len(str(_MAX_COPY)) - 1)
     return FixedReplicas(copy=copy) if copy else None
 
 

@@ -10,7 +10,7 @@ from reconciler.model.ids import ClusterName
 
 _LONGEST = 63
 _TOOLS = (
-    re.compile(r"arn:aws[a-z-]*:eks:[^:]+:\d+:cluster/(?P<name>.+)"),  # aws eks update-kubeconfig
+    re.compile(r"arn:aws[a-z-]*:eks:[^:]+:[0-9]+:cluster/(?P<name>.+)"),  # aws eks update-kubeconfig
     re.compile(r"gke_[^_]+_[^_]+_(?P<name>.+)"),  # gcloud container clusters get-credentials
     re.compile(r"[^@]+@(?P<name>[^.@]+)\.[^.]+\.eksctl\.io"),  # eksctl
     re.compile(r"[^@]+@(?P<name>[^@]+)"),  # kubeadm

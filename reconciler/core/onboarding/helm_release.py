@@ -41,7 +41,7 @@ _READ_IN_TEMPLATE = re.compile(
     r"^[ \t]*replicas:[ \t]*\{\{-?[ ]*+(?:int[ ]++)?\(?[ ]*+\.Values\.([\w.]+)", re.MULTILINE
 )
 """A template's line with the replicas of its object and the value that sets them."""
-_CHART_LABEL = re.compile(r"(?P<name>.+?)-(?P<version>v?\d+\.\d+\.\d+.*)")
+_CHART_LABEL = re.compile(r"(?P<name>.+?)-(?P<version>v?[0-9]+\.[0-9]+\.[0-9]+.*)")
 _HEADING = "USER-SUPPLIED VALUES"
 """The first line of what `helm get values` prints for people."""
 

@@ -18,7 +18,7 @@ UNREADY = Taint(key="node.kubernetes.io/not-ready")
 
 _EFFECTS = ("", "NoSchedule", "PreferNoSchedule", "NoExecute")
 _OPERATORS = ("", "Equal", "Exists", "Gt", "Lt")
-_WHOLE = re.compile(r"-?(0|[1-9]\d{0,18})")
+_WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,18})")
 
 
 def toleration_faults(

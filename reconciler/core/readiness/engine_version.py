@@ -14,7 +14,7 @@ from reconciler.model.workload import Json
 
 _LABEL = "app.kubernetes.io/version"
 """Set by Flux's manifests and by the charts of both engines. Argo CD's manifests have the tag of its image alone."""
-_VERSION = re.compile(r"v?(\d+)\.(\d+)(\.\d+)?([-+].*)?")
+_VERSION = re.compile(r"v?([0-9]+)\.([0-9]+)(\.[0-9]+)?([-+].*)?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from reconciler.model.policy import Desired
 
 _GIT = (2, 34)
 """The oldest git whose commands are all that ours need."""
-_NUMBER = re.compile(r"v?(?<!\d)(\d{1,9})\.(\d{1,9})\S*")
+_NUMBER = re.compile(r"v?(?<![0-9])([0-9]{1,9})\.([0-9]{1,9})\S*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,7 +32,7 @@ _WORDS: Mapping[tuple[str, ...], tuple[str, ...]] = {
     (*_GROUP, "subGroupPolicy", "subGroupPolicyType"): ("LeaderWorker", "LeaderExcluded"),
     ("spec", "networkConfig", "subdomainPolicy"): ("Shared", "UniquePerReplica"),
 }
-_PERCENT, _ALL = re.compile(r"(\d{1,9})%"), 100
+_PERCENT, _ALL = re.compile(r"([0-9]{1,9})%"), 100
 _NAME, _LONGEST_NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?"), 63
 """The name of a Service (DNS-1035), as a set has one of its own name."""
 

@@ -17,7 +17,7 @@ from reconciler.model.workload import Json
 from reconciler.text.findings import shortened
 from reconciler.text.timestamps import NO_SUCH_YEAR, is_plausible
 
-_RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[-+]\d\d:\d\d)")
+_RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[-+]\d\d:\d\d)", re.ASCII)
 
 _COMMIT_PATTERN = "[0-9a-f]{40}|[0-9a-f]{64}"
 _COMMIT = re.compile(_COMMIT_PATTERN)

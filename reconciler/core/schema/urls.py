@@ -12,9 +12,9 @@ from pydantic import AfterValidator
 from reconciler.core.schema.strict_model import refusal
 
 _SAFE = ("https://", "oci://")
-_PASSWORD = re.compile(r"://[^/?#@:]*:(?!\d*+(?:[/?#]|$))")
+_PASSWORD = re.compile(r"://[^/?#@:]*:(?![0-9]*+(?:[/?#]|$))")
 """A user and a password, where an @ follows; a port is no password, whatever the path holds."""
-_PROGRAM = re.compile(r"[\w+.-]+::")
+_PROGRAM = re.compile(r"[A-Za-z0-9_+.-]+::")
 """A remote helper, such as ``ext::sh -c ...``: git runs a program of its name."""
 _USER_OF_HTTP = re.compile(r"https?://[^/?#]*@", re.IGNORECASE)
 """Any user before the host: git sends a lone name as a token, see adapters/git/remote.py."""

@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 from reconciler.model.signal import DemandLevel
+from reconciler.text.digits import whole_number
 from reconciler.text.timestamps import format_time, parse_time
 
 STEP = timedelta(minutes=5)
@@ -20,6 +21,7 @@ _DAY = timedelta(days=1)
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 _MOST_WRITTEN = 20
 """Levels that one commit carries."""
+_DIGITS = 9
 _UNKNOWN = "?"
 
 Levels = tuple[DemandLevel, ...]
@@ -124,11 +126,13 @@ def read_levels(text: str) -> Levels:
     for word, count in zip(words[::2], words[1::2], strict=True):
         if word != words[0] and not (word.startswith("+") and word.endswith("m")):
             raise ValueError(f"{word!r} is no distance in minutes")
-        later = timedelta(minutes=0 if word == words[0] else int(word[1:-1]))
-        if count != _UNKNOWN and not count.isdecimal():
+        minutes = 0 if word == words[0] else whole_number(word[1:-1], _DIGITS)
+        if minutes is None:
+            raise ValueError(f"{word!r} is no distance in minutes")
+        missing = whole_number(count, _DIGITS)
+        if missing is None and count != _UNKNOWN:
             raise ValueError(f"{count!r} is no number of replicas")
-        missing = None if count == _UNKNOWN else int(count)
-        levels.append(DemandLevel(at=begin + later, missing=missing))
+        levels.append(DemandLevel(at=begin + timedelta(minutes=minutes), missing=missing))
     if any(later.at <= earlier.at for earlier, later in pairwise(levels)):
         raise ValueError(f"{text!r} is not in order")
     return tuple(levels)

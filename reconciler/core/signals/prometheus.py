@@ -25,6 +25,7 @@ from reconciler.model.policy import Desired
 from reconciler.model.workload import Json, WorkloadTemplate
 from reconciler.text.findings import shortened
 
+_SAMPLE = re.compile(r"[+-]?(?:[0-9]{1,400}(?:\.[0-9]{0,400})?(?:[eE][+-]?[0-9]{1,4})?|Inf)|NaN")
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.:/-]")
 _FAILURES = (TemplateError, ArithmeticError, LookupError, RuntimeError, TypeError, ValueError, AttributeError)
 """Errors that an expression which passed every check may still raise."""
@@ -221,7 +222,7 @@ def answer_error(answer: Json) -> str:
 
 def _number(sample: Json) -> float:
     """Read a sample: its time, and its value as a text, since JSON has no NaN."""
-    try:
-        return float(sample[1])
-    except (IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
-        raise InvalidInput("the answer is not Prometheus's") from error
+    text = sample[1] if isinstance(sample, list) and len(sample) > 1 else None
+    if not isinstance(text, str) or _SAMPLE.fullmatch(text) is None:
+        raise InvalidInput("the answer is not Prometheus's")
+    return float(text)

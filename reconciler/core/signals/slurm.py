@@ -28,9 +28,9 @@ _WAITING = frozenset({"Resources", "Priority"})
 """Reasons of jobs that start once there is room."""
 _NOT_YET = frozenset({"COMPLETING", "REQUEUE_HOLD", "RESV_DEL_HOLD", "SPECIAL_EXIT", "REVOKED"})
 """States beside PENDING of a job that still ends elsewhere, or is held."""
-_GPU = re.compile(r"(?:gres[/:])?gpu(?::(?P<model>[^:=,]+))??(?:[:=](?P<count>\d{1,9}))?")
+_GPU = re.compile(r"(?:gres[/:])?gpu(?::(?P<model>[^:=,]+))??(?:[:=](?P<count>[0-9]{1,9}))?")
 """``gres/gpu=8`` and ``gres/gpu:h100=8`` of requests, ``gres/gpu:8`` and the older ``gpu:h100:8`` of options."""
-_TASKS = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?")
+_TASKS = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9})(?::([0-9]{1,9}))?)?")
 _MOST_UNREADABLE = 100
 _MOST_PARTITIONS = 1000
 _REQUESTS = (

@@ -20,7 +20,7 @@ KRUISE = "apps.kruise.io"
 _RESERVED: Loc = ("spec", "reserveOrdinals")
 _ORDINALS: Loc = ("spec", "ordinals")
 _MOST = 1000
-_RANGE = re.compile(r"(\d{1,9})-(\d{1,9})")
+_RANGE = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
 
 
 def with_first_ordinal(manifest: Mapping[str, Json], start: int) -> Mapping[str, Json]:

@@ -20,6 +20,7 @@ from reconciler.model.kubernetes.object_schema import NO_SCHEMAS, ObjectSchemas,
 from reconciler.model.kubernetes.workload_kind import Path
 from reconciler.model.units import parse_quantity
 from reconciler.model.workload import Json
+from reconciler.text.digits import is_digits
 
 _SERVER = "https://github.com/kubernetes/kubernetes/blob/master/pkg/apis"
 _KUEUE = "https://github.com/kubernetes-sigs/kueue/blob/main/pkg/controller/jobframework/validation.go"
@@ -283,7 +284,7 @@ def is_immutable(manifest: Mapping[str, Json], path: Path, schemas: ObjectSchema
     for field in rules_of(manifest):
         size = len(field.path)
         below = path[size:]
-        name = below[1:2] if below and below[0].isdigit() else below[:1]
+        name = below[1:2] if below and is_digits(below[0]) else below[:1]
         if path[:size] == field.path and name not in {(part,) for part in field.but} and field.when != "shrunk":
             return True
     kind = schemas.custom.get(group_kind(manifest))

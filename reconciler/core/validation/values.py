@@ -12,6 +12,7 @@ from reconciler.core.expressions.dialect import has_expression
 from reconciler.model.kubernetes.object_schema import Schema
 from reconciler.model.units import parse_quantity
 from reconciler.model.workload import Json
+from reconciler.text.digits import is_digits
 from reconciler.text.findings import Finding, Loc, shortened
 from reconciler.text.spelling import nearest
 
@@ -137,7 +138,7 @@ def _wrong_type(value: Json, wanted: str, loc: Loc) -> Finding:
     elif wanted == "quantity":
         hint = "try 1, 500m or 8Gi"
     elif isinstance(value, str) and wanted in ("integer", "int32", "int64", "number", "boolean"):
-        hint = "leave the quotes out" if value.isdigit() or value in ("true", "false") else ""
+        hint = "leave the quotes out" if is_digits(value) or value in ("true", "false") else ""
     elif wanted == "array":
         hint = "try a list of one: begin it with a dash"
     return Finding(loc=loc, message=f"Kubernetes takes {_NAMES[wanted]} here, not {_shown(value)}", hint=hint)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from reconciler.model.kubernetes.workload_kind import EACH, Path
 from reconciler.model.workload import Json
+from reconciler.text.digits import whole_number
 from reconciler.text.findings import Loc
 
 _DIGITS = 9
@@ -93,4 +94,4 @@ def _below(value: Json, part: str) -> Json:
 
 
 def _is_index(part: str) -> bool:
-    return part.isascii() and part.isdecimal() and len(part) <= _DIGITS
+    return whole_number(part, _DIGITS) is not None

@@ -24,7 +24,7 @@ from reconciler.model.kubernetes.workload_kind import EACH, Count, Path, Workloa
 from reconciler.model.workload import Json
 from reconciler.text.findings import Finding, Loc, shortened
 
-_DIGITS = re.compile(r"[1-9]\d{0,8}")
+_DIGITS = re.compile(r"[1-9][0-9]{0,8}")
 
 
 def check_counts(manifest: Mapping[str, Json], loc: Loc = (), kinds: Kinds = NO_KINDS) -> Iterator[Finding]:

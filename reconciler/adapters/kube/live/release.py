@@ -14,6 +14,7 @@ from reconciler.errors import InvalidInput, Transient
 from reconciler.model.ids import ClusterName
 from reconciler.model.policy import Connection
 from reconciler.model.workload import Json
+from reconciler.text.digits import whole_number
 from reconciler.text.spelling import nearest
 
 _DEPLOYED = "deployed"
@@ -63,7 +64,7 @@ def _deployed(labels: Mapping[str, Json], cluster: ClusterName, namespace: str, 
         hint = nearest(name, {str(each.get("name")) for each in labels.values()})
         none = "there is none: try another --namespace; charts that Argo CD renders are no releases, lend their objects"
         raise InvalidInput(f"{cluster} has no Helm release {namespace}/{name} ({hint or none})")
-    newest = sorted(own, key=lambda secret: int(own[secret].get("version") or 0))
+    newest = sorted(own, key=lambda secret: whole_number(str(own[secret].get("version"))) or 0)
     deployed = [secret for secret in newest if own[secret].get("status") == _DEPLOYED]
     if not deployed:
         status = own[newest[-1]].get("status")

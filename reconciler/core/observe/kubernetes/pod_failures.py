@@ -8,7 +8,7 @@ import sys
 from reconciler.model.workload import Json
 from reconciler.text.wording import is_gpu
 
-_INSUFFICIENT = re.compile(r"Insufficient ([\w./-]+\w)")
+_INSUFFICIENT = re.compile(r"Insufficient ([A-Za-z0-9_./-]+[A-Za-z0-9_])")
 _NO_ROOM = ("Too many pods", "cannot allocate all claims")
 _STORAGE = re.compile(r"volume|PersistentVolume", re.IGNORECASE)
 NOT_ADMITTED = "no node admits it"

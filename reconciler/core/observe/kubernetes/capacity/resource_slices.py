@@ -21,7 +21,7 @@ from reconciler.model.workload import Json
 _OWN = re.compile(r"uuid|guid|index|minor|serial|address|pci|bus|placement|^id$", re.IGNORECASE)
 """Attributes that identify a single device, by which few selectors choose."""
 
-_WORD = re.compile(r"[A-Za-z_]\w*")
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _VALUES: dict[str, type] = {"string": str, "int": int, "bool": bool}
 _REPELLING = frozenset({"NoSchedule", "NoExecute"})
 
