@@ -105,7 +105,7 @@ def test_same_commits_have_the_same_ids(remote, repository, tmp_path):
 def test_history_does_not_run_backwards_when_the_clock_does(remote, repository):
     remote.commit("placements", {"a": "1"}, at=NOON)
     repository.fetch()
-    _publish(repository, _commit({"b": b"1"}, at=NOON - timedelta(days=30)))
+    _publish(repository, _commit({"b": b"1"}, at=NOON - timedelta(minutes=30)))
     assert repository.tips().output_at == NOON
     later, earlier = NOON + timedelta(hours=1), NOON + timedelta(minutes=1)
     made = _publish(repository, _commit({"c": b"1"}, at=later), _commit({"d": b"1"}, at=earlier))
