@@ -99,7 +99,7 @@ def test_what_would_begin_with_none_begins_with_one_replica(engine: EngineName) 
     assert made["PodCliqueSet model"]["spec"]["replicas"] == 1
     stages = [one for name, one in made.items() if name.startswith("Kustomization")]
     assert [stage["spec"]["ignore"] for stage in stages] == [
-        [{"paths": ["/spec/replicas"], "target": {"kind": "PodCliqueSet", "name": "model"}}] for _ in stages
+        [{"paths": ["/spec/replicas"], "target": target("grove\\.io", "PodCliqueSet")}] for _ in stages
     ]
 
 
@@ -125,7 +125,7 @@ def test_flux_puts_right_what_is_not_scaled_and_leaves_alone_what_is() -> None:
     made = written(deployment(replicas=3), other, hpa(), engine=EngineName.FLUX)
     (stage,) = (one for name, one in made.items() if name.startswith("Kustomization"))
     assert stage["spec"]["ignore"] == [
-        {"paths": ["/spec/replicas"], "target": {"kind": "Deployment", "name": "model"}},
+        {"paths": ["/spec/replicas"], "target": target("apps", "Deployment")},
     ]
 
 
@@ -176,6 +176,11 @@ def ray(kind: str = "RayCluster", root: str = "", *, scales: bool = True, **grou
     return obj("ray.io/v1", kind, spec={root: cluster} if root else cluster)
 
 
+def target(group: str, kind: str) -> Json:
+    """Select the object of the tests, as Flux does."""
+    return {"group": group, "kind": kind, "name": "model", "namespace": "ml"}
+
+
 def ignored(*objects: Json) -> Json:
     """What Flux is told to leave alone."""
     made = written(*objects, engine=EngineName.FLUX)
@@ -184,10 +189,10 @@ def ignored(*objects: Json) -> Json:
 
 
 def test_flux_leaves_alone_what_rays_own_autoscaler_writes_once_it_is_there() -> None:
-    target = {"kind": "RayCluster", "name": "model"}
+    cluster = target("ray\\.io", "RayCluster")
     fields = [f"/spec/workerGroupSpecs/{index}/{field}" for index in (0, 1) for field in ("replicas", "scaleStrategy")]
-    assert ignored(ray()) == [{"paths": fields, "target": target}]
-    assert ignored(ray(), deployment(), hpa())[0] == {"paths": fields, "target": target}
+    assert ignored(ray()) == [{"paths": fields, "target": cluster}]
+    assert ignored(ray(), deployment(), hpa())[0] == {"paths": fields, "target": cluster}
     assert ignored(ray(scales=False)) == []
 
 
@@ -197,6 +202,18 @@ def test_a_worker_group_begins_with_the_number_that_is_written_since_without_one
 ) -> None:
     groups = written(ray(), engine=engine)["RayCluster model"]["spec"]["workerGroupSpecs"]
     assert [group["replicas"] for group in groups] == [3, 3]
+
+
+def test_flux_tells_objects_of_two_groups_and_names_with_dots_apart() -> None:
+    dotted = {**deployment(), "metadata": {**deployment()["metadata"], "name": "model.v1"}}
+    scaler = hpa()
+    scaler["spec"]["scaleTargetRef"]["name"] = "model.v1"
+    (rule,) = ignored(dotted, scaler)
+    assert rule["target"]["name"] == "model\\.v1", "a dot of a pattern is any character"
+    fields = {"selector": {"matchLabels": {"app": "a"}}, "template": deployment()["spec"]["template"], "replicas": 2}
+    ours = obj("apps/v1", "StatefulSet", spec=fields)
+    kruise = obj("apps.kruise.io/v1beta1", "StatefulSet", spec=fields)
+    assert [rule["target"] for rule in ignored(ours, kruise, hpa("StatefulSet"))] == [target("apps", "StatefulSet")]
 
 
 @pytest.mark.parametrize(("kind", "root"), [("RayJob", "rayClusterSpec"), ("RayService", "rayClusterConfig")])

@@ -41,8 +41,8 @@ FIELDS = {
     "kustomize.toolkit.fluxcd.io/v1 Kustomization": """
         interval retryInterval timeout path prune deletionPolicy wait serviceAccountName targetNamespace
         sourceRef sourceRef.kind sourceRef.name dependsOn dependsOn.name ignore ignore.paths ignore.target
-        ignore.target.kind ignore.target.name patches patches.target patches.target.group patches.target.kind
-        patches.patch
+        ignore.target.group ignore.target.kind ignore.target.name ignore.target.namespace
+        patches patches.target patches.target.group patches.target.kind patches.patch
     """,
     "helm.toolkit.fluxcd.io/v2 HelmRelease": """
         interval timeout releaseName targetNamespace storageNamespace serviceAccountName

@@ -120,7 +120,9 @@ def test_replicas_are_left_to_an_autoscaler_only_where_one_ships() -> None:
     (plain,) = kustomizations(("web", WEB))
     (scaled,) = kustomizations(("web", WEB), ("scaler", scaler))
     assert "ignore" not in plain["spec"]
-    assert scaled["spec"]["ignore"] == [{"paths": ["/spec/replicas"], "target": {"kind": "Deployment"}}]
+    assert scaled["spec"]["ignore"] == [
+        {"paths": ["/spec/replicas"], "target": {"group": "apps", "kind": "Deployment"}}
+    ]
 
 
 def test_a_chart_is_a_release_of_its_own_in_the_control_namespace() -> None:

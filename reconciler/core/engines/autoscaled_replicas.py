@@ -118,23 +118,37 @@ def ignore_rules(
 ) -> Iterator[Json]:
     """Write Flux's rules for fields to ignore: replicas of the scaled objects, or of `every` kind that can be scaled.
 
-    Flux creates an object with the ignored fields, and leaves them out of a later apply only if they have changed.
+    Flux creates an object with the ignored fields, and leaves them out of a later apply only if they have changed. Each
+    part of a target is a pattern, and one that is left out means any: objects of two groups may share kind and name.
     """
-    kinds_by_path: dict[tuple[str, ...], set[str]] = {}
+    kinds_by_path: dict[tuple[tuple[str, ...], str], set[str]] = {}
     for manifest, namespace in stage:
         path = owned_replica_paths(manifest, namespace, scaled, kinds)
         groups = ray_worker_paths(manifest) if group_kind(manifest) == "ray.io/RayCluster" else ()
         if groups:
             paths = [pointer((*group, field)) for group in groups for field in ("replicas", "scaleStrategy")]
-            yield {"paths": paths, "target": {"kind": manifest["kind"], "name": manifest["metadata"]["name"]}}
+            yield {"paths": paths, "target": _selector(manifest, namespace)}
         elif path:
-            target = {"kind": manifest["kind"], "name": manifest["metadata"]["name"]}
-            yield {"paths": [pointer(path)], "target": target}
+            yield {"paths": [pointer(path)], "target": _selector(manifest, namespace)}
         elif every and (pointers := tuple(map(pointer, scale_paths(manifest, kinds)))):
-            kinds_by_path.setdefault(pointers, set()).add(manifest["kind"])
-    for pointers, names in sorted(kinds_by_path.items()):
+            group = group_kind(manifest).rpartition("/")[0]
+            kinds_by_path.setdefault((pointers, group), set()).add(manifest["kind"])
+    for (pointers, group), names in sorted(kinds_by_path.items()):
         kind = "|".join(sorted(names))
-        yield {"paths": [*pointers], "target": {"kind": f"({kind})" if len(names) > 1 else kind}}
+        target = {"group": _literal(group), "kind": f"({kind})" if len(names) > 1 else kind}
+        yield {"paths": [*pointers], "target": target}
+
+
+def _selector(manifest: Mapping[str, Json], namespace: str) -> Json:
+    """Select one object; Flux takes each value for an anchored pattern (ssa/jsondiff/selector.go of fluxcd/pkg)."""
+    group, _, kind = group_kind(manifest).rpartition("/")
+    parts = {"group": group, "kind": kind, "name": str(manifest["metadata"]["name"]), "namespace": namespace}
+    return {part: _literal(value) for part, value in parts.items() if value}
+
+
+def _literal(value: str) -> str:
+    """Write a name as a pattern that matches it alone."""
+    return value.replace(".", "\\.")
 
 
 def pointer(path: Path) -> str:
