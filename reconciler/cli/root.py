@@ -8,6 +8,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 
 import click
@@ -103,6 +104,11 @@ def _progress(words: Sequence[str]) -> contextlib.AbstractContextManager[None]:
     return progress.shown(next((word for word in words if not word.startswith("-")), ""), daemon=daemon)
 
 
+def _later(pause: timedelta | None) -> str:
+    """Say when to try again; `pause` is the first wait of a rate limit."""
+    return f"try again in {int(pause.total_seconds())} s or later" if pause else "try again"
+
+
 def _report(error: Exception) -> int:
     """Print an error that a command raised, and return the exit code."""
     from reconciler.cli import printing  # noqa: PLC0415 - help and completion print nothing of ours
@@ -113,7 +119,7 @@ def _report(error: Exception) -> int:
                 printing.complain(str(error))
             return REFUSED
         case Transient():
-            printing.complain(f"{error} (try again)")
+            printing.complain(f"{error} ({_later(error.pause)})")
             return REFUSED
         case Conflict():
             printing.complain(f"{error} (another push was first; try again)")

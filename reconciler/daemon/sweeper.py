@@ -20,7 +20,7 @@ from reconciler.backoff import backoff
 from reconciler.daemon.reconcile import Memory, Outcome, World
 from reconciler.daemon.snapshot import LatestSnapshot
 from reconciler.daemon.steer import carry_out, draft_sweep, retry_conflicts
-from reconciler.errors import Transient
+from reconciler.errors import Conflict, Transient
 from reconciler.model.ledger import Ledger, Placements
 from reconciler.ports import Clock
 from reconciler.text.wording import count
@@ -68,6 +68,8 @@ class Sweeper:
         self._known: Placements | None = None
         self._swept_at: datetime | None = None
         self._failures = 0
+        self._logged: dict[type[Exception], str] = {}
+        """The last message of each kind of failure since the last sweep that ended well."""
         self._not_before = 0.0
         self._closing = Event()
         self._thread = Thread(target=self._run, name="sweeper", daemon=True)
@@ -125,11 +127,20 @@ class Sweeper:
             if self.is_due():
                 self.sweep()
                 self._failures = 0
+                self._logged.clear()
         except Exception as error:  # noqa: BLE001 - whatever it is, what lapses next must still be ended
             self._failures += 1
             pause = backoff(self._failures, first=1, longest=_LONGEST_PAUSE, luck=self._random())
             self._not_before = time.monotonic() + pause
-            log.warning("cannot sweep", line=f"what has lapsed cannot be ended yet: {error or type(error).__name__}")
+            self._log_failure(error)
+
+    def _log_failure(self, error: Exception) -> None:
+        """Log a failure, unless it is the last one of its kind again: the message of an outage differs at each try."""
+        text, logged = str(error) or type(error).__name__, self._logged.get(type(error))
+        if logged is not None and (text == logged or isinstance(error, Transient | Conflict)):
+            return
+        self._logged[type(error)] = text
+        log.warning("cannot sweep", line=f"what has lapsed cannot be ended yet: {text}")
 
     def _run(self) -> None:
         while not self._closing.wait(_EVERY):

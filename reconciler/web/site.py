@@ -442,7 +442,7 @@ def _add_door(routes: APIRouter, site: Site) -> None:
         except HttpError as error:
             if error.status is not HTTPStatus.UNAUTHORIZED:
                 raise
-            problem = f"{error.message[0].upper()}{error.message[1:]}. {error.hint}".strip()
+            problem = f"{error.message[0].upper()}{error.message[1:]}. {error.hint[:1].upper()}{error.hint[1:]}".strip()
             return login_page(request, target, problem, HTTPStatus.UNAUTHORIZED)
         return response
 

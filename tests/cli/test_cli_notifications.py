@@ -107,9 +107,13 @@ def test_trial_tells_the_receiver_whatever_it_hears_of(overspill: Terminal, rece
 @pytest.mark.parametrize(
     ("name", "answer", "words"),
     [
-        ("pager", 401, "pager was not told: it answers 401 (is its secret the one that the receiver has?)"),
-        ("pager", 302, "pager was not told: it redirects (302): name the address that this leads to"),
-        ("chat", 500, "chat was not told: Apprise could not deliver it: Failed to send JSON POST notification"),
+        ("pager", 401, "was not told: it answers 401 (is its secret the one that the receiver has?)"),
+        ("pager", 302, "was not told: it redirects (302): name the address that this leads to"),
+        (
+            "chat",
+            500,
+            "chat (Apprise, secret chat) was not told: Apprise could not deliver it: Failed to send JSON POST",
+        ),
         ("pagr", 200, "no Notification 'pagr' (try 'pager')"),
     ],
 )
@@ -118,7 +122,20 @@ def test_trial_that_fails_says_why(overspill: Terminal, receiver: Receiver, name
     done = overspill("notify", "test", name)
     assert done.exit_code == 1
     assert words in done.stderr
-    assert receiver.url.removeprefix("http://") not in done.stderr
+    # The address of a webhook stands in the Notification; that of a chat is in a secret.
+    assert (receiver.url.removeprefix("http://") in done.stderr) == (name == "pager")
+
+
+def test_trial_of_a_receiver_that_is_down_names_it_and_a_way_out(
+    overspill: Terminal, fleet: Remote, receiver: Receiver
+) -> None:
+    down = "http://127.0.0.1:1/events"
+    fleet.commit("main", {"notifications/all.yaml": notifications(down)})
+    done = overspill("notify", "test", "pager")
+    assert done.exit_code == 1
+    said = " ".join(done.stderr.split())
+    assert f"pager (webhook {down}) was not told: " in said
+    assert said.endswith("(see that the receiver runs, and that this machine reaches it)")
 
 
 def test_trial_without_secrets_says_where_they_are_wanted(overspill: Terminal, receiver: Receiver) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from reconciler.adapters.git import GitRepository
 from reconciler.daemon.branch import BranchReader
@@ -69,6 +71,22 @@ class Watched:
 @pytest.fixture
 def watched() -> Watched:
     return Watched()
+
+
+@pytest.mark.parametrize("errors", [[LostBranch("lost")] * 2, [Transient("no answer"), Transient("still none")]])
+def test_failure_that_stays_is_logged_once(watched: Watched, errors: list[Exception]) -> None:
+    waiting = [*errors]
+
+    def failing() -> AbstractContextManager[SweepWorld]:
+        raise waiting.pop(0)
+
+    sweeper = Sweeper(watched.latest, failing, clock=watched.passes, random=lambda: 0.5)
+    watched.passes.advance(GRACE.total_seconds() + 700)
+    with capture_logs() as logged:
+        while waiting:
+            sweeper.step()
+            time.sleep(0.05)
+    assert [entry["event"] for entry in logged] == ["cannot sweep"]
 
 
 @pytest.mark.parametrize("rewound", [1, 0])

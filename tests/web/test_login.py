@@ -57,7 +57,7 @@ def test_unknown_token_is_told_so_and_signs_nobody_in(shared: Daemon) -> None:
     browser = stranger(shared)
     answer = browser.sign_in("ovs_" + "x" * 43)
     assert answer.status == 401
-    assert "not known here" in answer.text
+    assert "The token is not known here. Is it the whole token" in answer.text
     assert browser.get("/").status == 303
 
 

@@ -81,7 +81,7 @@ _MEANINGS = (
         r"error: 429|rate.?limit|too many (?:requests|(?:concurrent )?connections)|abuse detection"
         r"|retry (?:your request )?(?:again )?later"
         r"|exceeded .{0,60}limit of .{0,60}requests",
-        "nothing: the pauses grow to minutes; a longer OVERSPILL_POLL_INTERVAL asks less often",
+        "a daemon waits longer each time; a longer OVERSPILL_POLL_INTERVAL asks less often",
     ),
     # The start of a connection, in which no key or login of ours has a part yet (openssh kex.c, dispatch.c).
     _row(
@@ -463,7 +463,7 @@ def _error(doing: str, meaning: _Meaning, lines: list[str], remote: Remote) -> O
         remote.credentials.remedy if not meaning.remedy or (login and remote.credentials.withheld) else meaning.remedy
     )
     if meaning.reaction is _Reaction.QUIET:
-        return Transient(f"{doing}: {shown} (a rate limit; try {remedy})", pause=RATE_LIMIT_PAUSE)
+        return Transient(f"{doing}: {shown} (a rate limit: {remedy})", pause=RATE_LIMIT_PAUSE)
     if meaning.reaction is _Reaction.TIME:
         return Transient(f"{doing}: {shown}{f' (if it stays: {meaning.remedy})' if meaning.remedy else ''}")
     if meaning.reaction is _Reaction.ALARM:

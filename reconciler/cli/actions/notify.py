@@ -88,7 +88,9 @@ def test(settings: Settings, name: str) -> None:
     for remark in remarks:
         printing.warn(remark)
     if failures:
-        raise InvalidInput(f"notify test: {name} was not told: {'; '.join(failures)}")
+        told = f"notify test: {name} ({_shown(notification.receiver)}) was not told: {'; '.join(failures)}"
+        hint = "" if "(" in failures[-1] else " (see that the receiver runs, and that this machine reaches it)"
+        raise InvalidInput(f"{told}{hint}")
     if remarks:
         raise InvalidInput(f"notify test: {name} was not told everywhere")
     printing.sentence(f"{name} ({_shown(notification.receiver)}) has taken a test event.")
