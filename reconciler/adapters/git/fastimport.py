@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from reconciler.core.commits.commit_date import date_after
+from reconciler.core.commits.trailers import Trailer
 from reconciler.model.ids import CommitId
 from reconciler.model.tree import ROOT, Commit, Identity, Projection
 from reconciler.text.redaction import redacted
@@ -88,18 +89,21 @@ def with_trailers(message: str, trailers: Sequence[str]) -> str:
         return message
     text = message.rstrip("\n")
     _, paragraph, last = text.rpartition("\n\n")
-    begun = bool(paragraph) and all(_TRAILER.fullmatch(line) for line in last.split("\n"))
+    begun = bool(paragraph) and all(_TRAILER.fullmatch(line) or line[:1].isspace() for line in last.split("\n"))
     return text + ("\n" if begun else "\n\n") + "\n".join(trailers) + "\n"
 
 
 def grafted_stream(base: CommitId | None, commits: Sequence[tuple[str, bytes]]) -> bytes:
     """Write existing commits again on top of another base, as git stored them: their files, people, times and words.
 
-    Each comes with its id, oldest first; fast-import prints the new ids in that order.
+    Each comes with its id, oldest first; fast-import prints the new ids in that order. A trailer names the commit that
+    a new one stands for, by which whoever knows that sees that it is not lost.
     """
     parts: list[bytes] = [f"reset {_BRANCH}\n\n".encode()]
-    for number, (_, raw) in enumerate(commits, start=1):
-        head, _, message = raw.partition(b"\n\n")
+    for number, (original, raw) in enumerate(commits, start=1):
+        head, _, written = raw.partition(b"\n\n")
+        text = with_trailers(written.decode(errors="surrogateescape"), [f"{Trailer.SUPERSEDES}: {original}"])
+        message = text.encode(errors="surrogateescape")
         people = b"\n".join(line for line in head.split(b"\n") if line.startswith((b"author ", b"committer ")))
         tree = head.partition(b"\n")[0].removeprefix(b"tree ")
         parts.append(f"commit {_BRANCH}\nmark :{number}\n".encode() + people + b"\n" + _data(message))
