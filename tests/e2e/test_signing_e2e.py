@@ -13,7 +13,7 @@ import pytest
 
 from reconciler.adapters.git import Credentials, GitRepository
 from reconciler.adapters.git.signing import SigningKey
-from reconciler.errors import InvalidInput
+from reconciler.errors import Transient
 from reconciler.model.tree import Commit, Identity
 from tests.e2e.gitea import Gitea, missing
 
@@ -75,7 +75,7 @@ def test_rule_of_signed_commits_is_met(gitea: Gitea, openpgp: tuple[Path, str], 
             assert unsigned.fetch().output == begun[-1]
             refused = unsigned.write(begun[-1], commits[1:2])
             # This Gitea tells users of an internal error there, and its log of the unsigned commit.
-            with pytest.raises(InvalidInput, match="declined"):
+            with pytest.raises(Transient, match="OVERSPILL_SIGNING_KEY_FILE"):
                 unsigned.begin_push(refused[-1], old=begun[-1])()
         made = repository.write(begun[-1], commits[1:])
         repository.begin_push(made[-1], old=begun[-1])()

@@ -319,6 +319,14 @@ def test_hook_that_has_judged_nothing_is_waited_for() -> None:
         _passes(rejection("pushing", summary, f"remote: {remark}\n", SSH, branch="placements"))
 
 
+def test_internal_error_by_which_gitea_refuses_a_commit_without_a_signature_names_the_key() -> None:
+    said = "remote: error:\nremote: error: Internal Server Error (no message for end users)\n"
+    error = rejection("pushing", "[remote rejected] (pre-receive hook declined)", said, SSH, branch="placements")
+    assert isinstance(error, Transient)
+    assert "if it stays: " in str(error)
+    assert "OVERSPILL_SIGNING_KEY_FILE" in str(error)
+
+
 @pytest.mark.parametrize("port", ["", "2222"])
 def test_key_of_another_type_than_the_known_one_is_an_alarm(tmp_path: Path, port: str) -> None:
     known_hosts, key = tmp_path / "known_hosts", tmp_path / "key"

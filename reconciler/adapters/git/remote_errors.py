@@ -144,6 +144,12 @@ _MEANINGS = (
         " not due, somebody may be in between",
     ),
     _UNKNOWN_HOST,
+    _row(
+        _Reaction.TIME,
+        r"no message for end users",
+        "the host's log says why; Gitea and Forgejo say no more of a commit without the signature that a rule of the"
+        " branch asks for, which takes OVERSPILL_SIGNING_KEY_FILE",
+    ),
     # What a server or a hook says of itself while it has judged nothing.
     _row(
         _Reaction.TIME,
