@@ -28,7 +28,7 @@ class UnreadVersion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Span:
+class _MoveSpan:
     """Commits in which objects may have moved into a file."""
 
     below: CommitId
@@ -45,7 +45,7 @@ class GoneVersions:
     def __init__(self, repository: Repository) -> None:
         """Know nothing yet."""
         self._repository = repository
-        self._known: dict[tuple[str, BlobId, BlobId | None], tuple[_Span, ...]] = {}
+        self._known: dict[tuple[str, BlobId, BlobId | None], tuple[_MoveSpan, ...]] = {}
 
     def find(
         self, commit: CommitId, unread: Mapping[str, UnreadVersion], read: Read
@@ -67,7 +67,7 @@ class GoneVersions:
                         gone.setdefault((change.path, change.old), {})[path] = span.pointer_to
         return gone
 
-    def _spans(self, commit: CommitId, path: str, version: UnreadVersion, read: Read) -> tuple[_Span, ...]:
+    def _spans(self, commit: CommitId, path: str, version: UnreadVersion, read: Read) -> tuple[_MoveSpan, ...]:
         """Return the spans of commits in which objects may have moved into a file, newest first.
 
         Each begins before a commit that changed the file, which is followed back to the version that is in force in its
@@ -78,7 +78,7 @@ class GoneVersions:
         def pointer_to(blob: BlobId | None) -> str:
             return "" if blob is None else read((blob,))[blob].pointer_to
 
-        spans: list[_Span] = []
+        spans: list[_MoveSpan] = []
         for limit in _LOOKS:
             section = self._repository.section(commit, since=_EVER, under=(path,), limit=limit)
             spans = []
@@ -88,11 +88,11 @@ class GoneVersions:
                 if change is None or parent is None:
                     continue
                 if not version.file.pointer_to:
-                    spans.append(_Span(below=parent.id))
+                    spans.append(_MoveSpan(below=parent.id))
                     if change.old in (None, version.in_place):
                         return tuple(spans)
                 elif not pointer_to(change.old):
-                    return (_Span(below=parent.id, last=each.commit.id, pointer_to=pointer_to(change.new)),)
+                    return (_MoveSpan(below=parent.id, last=each.commit.id, pointer_to=pointer_to(change.new)),)
             if section.base is None:
                 break
         return tuple(spans)

@@ -278,7 +278,8 @@ def test_markdown_of_a_quiet_fleet_says_so(overspill: Terminal, see: See) -> Non
 
 
 def test_explain_of_a_workload_whose_policy_is_not_read_names_the_check(overspill: Terminal, fleet: Remote) -> None:
-    fleet.commit("main", {"policies.yaml": None, "policy/gpu.yaml": SOURCE_FILES["policies.yaml"]})
+    fleet.commit("main", {"policies.yaml": None})
+    fleet.commit("main", {"policy/gpu.yaml": SOURCE_FILES["policies.yaml"]})
     told = " ".join(overspill("explain", "llm/vllm").stdout.split())
     assert "no BurstPolicy covers it" in told
     assert "1 file with problems may hold one: `overspill check` lists them." in told

@@ -24,7 +24,7 @@ _LABEL = re.compile(r"\]\[([\w-]+)\]")
 PACKAGES = [CHECKOUT / "reconciler" / path for path in ("", "core", "core/decide")]
 _ROOMS = "|".join(sorted({path.name for package in PACKAGES for path in package.iterdir() if path.is_dir()}))
 _MODULE = re.compile(
-    rf"`(?!fleet\.yaml`)((?:{_ROOMS})(?:\.\w+)+|(?:{_ROOMS})(?:/\w+)+(?:\.py|/)?|(?:\w+/)+test_\w+(?:\.py)?)`"
+    rf"`(?!fleet\.ya?ml`)((?:{_ROOMS})(?:\.\w+)+|(?:{_ROOMS})(?:/\w+)+(?:\.py|/)?|(?:\w+/)+test_\w+(?:\.py)?)`"
 )
 """Modules as `room.module`, or by their paths below `reconciler/`; of tests, below `tests/`."""
 _UPSTREAM = re.compile(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from datetime import timedelta
 from itertools import chain
@@ -33,7 +34,7 @@ def series(
 ) -> list[object]:
     values = {"most": most, "recent": recent, "covered": covered, "now": now}
     return [
-        {"metric": {**labels, "overspill_value": kind}, "value": [1, str(value)]}
+        {"metric": {**labels, "overspill_value": kind}, "value": [1, "NaN" if math.isnan(value) else str(value)]}
         for kind, value in values.items()
         if value is not None
     ]

@@ -150,8 +150,14 @@ def test_flux_leaves_the_replicas_of_what_is_autoscaled_alone_wherever_they_are(
     made = {path: yaml.safe_load(data) for path, data in files(spec(*parts), EngineName.FLUX).items()}
     (stage,) = (one for one in made.values() if "ignore" in one.get("spec", {}))
     assert stage["spec"]["ignore"] == [
-        {"paths": ["/spec/pytorchReplicaSpecs/Worker/replicas"], "target": {"kind": "PyTorchJob"}},
-        {"paths": ["/spec/replicas"], "target": {"kind": "LeaderWorkerSet"}},
+        {
+            "paths": ["/spec/pytorchReplicaSpecs/Worker/replicas"],
+            "target": {"group": r"kubeflow\.org", "kind": "PyTorchJob"},
+        },
+        {
+            "paths": ["/spec/replicas"],
+            "target": {"group": r"leaderworkerset\.x-k8s\.io", "kind": "LeaderWorkerSet"},
+        },
     ]
 
 

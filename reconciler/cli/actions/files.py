@@ -24,7 +24,7 @@ from reconciler.core.fleet.paths import FLEET_FILE
 from reconciler.core.fleet.read_file import assemble, is_read, parse_file
 from reconciler.core.fleet.sources.plain_manifests import in_source, path_sources, read_source
 from reconciler.core.fleet.standing_paths import directories_like_files, is_at
-from reconciler.core.fleet.unread_files import Surroundings, UnreadFile, folder_summary, unread_entries, unread_file
+from reconciler.core.fleet.unread_files import FileSurroundings, UnreadFile, folder_summary, unread_entries, unread_file
 from reconciler.core.observe.node_pool_differences import with_node_pool_differences
 from reconciler.core.observe.template_differences import with_template_differences
 from reconciler.core.schema import KINDS, json_schema
@@ -351,7 +351,7 @@ def _manifests(top: Path, names: Iterable[str]) -> Iterator[TreeEntry]:
 
 def _unread_files(top: Path, files: Mapping[str, ParsedFile]) -> list[UnreadFile]:
     """List the YAML and JSON files that hold nothing of ours, but for those that the Fleet ignores."""
-    surroundings = Surroundings.of(files)
+    surroundings = FileSurroundings.of(files)
     unread = [
         unread_file(name, (top / name).read_bytes(), surroundings)
         for name, file in files.items()

@@ -47,7 +47,7 @@ class UnreadFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class FileSurroundings:
     """Where files are taken for ours."""
 
     ours: frozenset[str]
@@ -56,7 +56,7 @@ class Surroundings:
     """The folders of charts, whose files are foreign."""
 
     @classmethod
-    def of(cls, files: Mapping[str, ParsedFile]) -> Surroundings:
+    def of(cls, files: Mapping[str, ParsedFile]) -> FileSurroundings:
         """Return the folders of the files that are read."""
         return cls(
             ours=frozenset(_folder(path) for path, file in files.items() if file.objects or file.problems),
@@ -73,7 +73,7 @@ class Surroundings:
         return folder in self.ours or not FOLDERS.isdisjoint(folder.split("/"))
 
 
-def unread_file(path: str, data: bytes, surroundings: Surroundings) -> UnreadFile:
+def unread_file(path: str, data: bytes, surroundings: FileSurroundings) -> UnreadFile:
     """Explain why a YAML or JSON file is not read; `unread_entries` warns of those in which nobody can read."""
     if content := describe_opaque(data):
         return UnreadFile(path=path, content=content.removeprefix("is "))
@@ -115,7 +115,7 @@ def unread_entries(
     `files` are those that are read, and `entries` all others: links, submodules and files with other names, whose
     content `read` returns. What is elsewhere is foreign.
     """
-    surroundings = Surroundings.of(files)
+    surroundings = FileSurroundings.of(files)
     for path, file in files.items():
         if not file.readable and surroundings.expect(path):
             yield _unreadable(path, file)
