@@ -483,9 +483,9 @@ def _error(doing: str, meaning: _Meaning, lines: list[str], remote: Remote) -> O
 _NAME = re.compile(
     r"\b[a-z][a-z+]{0,9}://[^\s'\"]{1,2000}"  # addresses
     r"|(?<![\w/])[~.]{0,2}/[^\s'\":,;]{1,2000}"  # files
-    r"|\b[\w.-]{1,255}(?:/[\w.-]{1,255}){1,30}"  # refs, repositories and files
-    r"|[\w.+-]{1,64}@[\w.-]{1,253}"  # people, at hosts
-    r"|\b[a-z0-9][a-z0-9-]{0,62}(?:\.[a-z0-9][a-z0-9-]{0,62}){1,20}\b"  # hosts and files
+    r"|(?<![\w.-])[\w.-]{1,255}(?:/[\w.-]{1,255}){1,30}"  # refs, repositories and files
+    r"|(?<![\w.+-])[\w.+-]{1,64}@[\w.-]{1,253}"  # people, at hosts
+    r"|(?<![\w-])[a-z0-9][a-z0-9-]{0,62}(?:\.[a-z0-9][a-z0-9-]{0,62}){1,20}\b"  # hosts and files
     r"|(?<=host: )\S{1,253}|(?<=hostname )\S{1,253}|(?<=proxy: )\S{1,253}|(?<=denied to )(?!deploy)\S{1,253}"
     r"|(?<!\S)\S{1,253}(?= port \d)"
     r"|(?<=['\"`])[^\s'\"`]{1,200}(?=['\"`])"
