@@ -25,7 +25,7 @@ LONGEST_QUIET = 600.0
 
 
 def quiet(failures: int, *, asked: float, luck: float) -> float:
-    """Return the seconds to leave a server alone that has refused so many calls in a row for their rate.
+    """Return the seconds to leave a server alone after it has rate-limited a number of calls in a row.
 
     Each call prolongs such a limit, so that it is never less than the server asked for, and grows as `backoff` does.
     """

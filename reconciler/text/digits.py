@@ -17,5 +17,5 @@ def is_digits(text: str) -> bool:
 
 
 def whole_number(text: str, digits: int = MAX_DIGITS) -> int | None:
-    """Read a whole number of at most so many ASCII digits, without a sign; None for any other text."""
+    """Read a whole number of at most `digits` ASCII digits, without a sign; None for any other text."""
     return int(text) if len(text) <= digits and is_digits(text) else None

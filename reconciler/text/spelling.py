@@ -44,16 +44,16 @@ def bounded_suggestions() -> Iterator[None]:
         _ALLOWANCE.reset(token)
 
 
-def closest(name: str, candidates: Iterable[str], *, alike: float = 0.6, any_case: bool = False) -> str:
-    """Return the known name that is spelt most alike; empty where none is alike by this share of their letters."""
+def closest(name: str, candidates: Iterable[str], *, cutoff: float = 0.6, any_case: bool = False) -> str:
+    """Return the known name that is spelt most like it; empty where none has `cutoff` of its letters in common."""
     known = {(text.lower() if any_case else text): text for text in sorted(candidates)}
     wanted = (name.lower() if any_case else name)[:MAX_LENGTH]
-    close = difflib.get_close_matches(wanted, known, n=1, cutoff=alike)
+    close = difflib.get_close_matches(wanted, known, n=1, cutoff=cutoff)
     return known[close[0]] if close else ""
 
 
 def suggested(name: str, candidates: Iterable[str]) -> str:
-    """Return the known name that is spelt most alike, whatever its case; empty where none is, or nothing is left."""
+    """Return the known name that is spelt most like it, whatever its case; empty where none is, or nothing is left."""
     return closest(name, _afforded(name, candidates), any_case=True)
 
 

@@ -65,11 +65,11 @@ class Viewer:
         return tuple(map(str, problems))
 
     def offers_edit(self, workspace: WorkspaceName) -> bool:
-        """Tell whether a page offers changes of a workspace: the caller may make them, and they could be written."""
+        """Return whether a page offers changes of a workspace: the caller may make them, and they could be written."""
         return not self.losses and self.may_edit(workspace)
 
     def offers_approval(self, workspace: WorkspaceName) -> bool:
-        """Tell whether a page offers an answer to proposals of a workspace."""
+        """Return whether a page offers an answer to proposals of a workspace."""
         return not self.losses and self.may_approve(workspace)
 
     def say(self, text: str) -> str:

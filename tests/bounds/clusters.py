@@ -161,7 +161,7 @@ def _(_place: Path) -> Iterator[Experiment]:
     taking = sum(map(sys.getsizeof, (*labels, *labels.values()))) + sys.getsizeof(labels)
 
     def listed(size: int) -> None:
-        """List nodes one by one, whose labels take so many bytes in all."""
+        """List nodes one by one, whose labels take that number of bytes."""
         state, received = ClusterState(), 0
         kept = KeptObjects(lambda: received, lambda: (state,))
         for number in range(size // taking):

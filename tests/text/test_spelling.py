@@ -17,7 +17,7 @@ def test_a_wrong_name_is_compared_in_any_case_where_that_is_asked_for() -> None:
     assert suggested("EUROPE/BERLIM", ["Europe/Berlin", "Europe/Bern"]) == "Europe/Berlin"
     assert nearest("EUROPE/BERLIM", ["Europe/Berlin"]) == "there are Europe/Berlin"
     assert closest("replica", ["replicas"]) == "replicas"
-    assert closest("replica", ["replicas"], alike=0.95) == ""
+    assert closest("replica", ["replicas"], cutoff=0.95) == ""
 
 
 def test_suggestions_of_a_block_end_once_its_allowance_is_spent() -> None:

@@ -137,12 +137,12 @@ class FollowedCluster:
 
     async def _recount(self, target: ClusterTarget) -> None:
         with self._lock:
-            anew = self._state.follow(
+            listed_again = self._state.follow(
                 target.refs, target.marks, target.kinds, target.sources, target.unlabelled, placeable=target.placeable
             )
             self._dirty = True
             resources = _needed(target) | self._state.customs
-        gone = {task for task in self._tasks if task not in resources or task in anew}
+        gone = {task for task in self._tasks if task not in resources or task in listed_again}
         await cancel([self._tasks.pop(resource) for resource in gone])
         with self._lock:
             for resource in gone:

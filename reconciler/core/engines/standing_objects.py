@@ -202,7 +202,7 @@ def _renamed(
     if not come and len(gone) < len(before):
         return {}
     pairs = dict(zip(gone, come, strict=False))
-    if len(come) != len(gone) or not all(_counted_alike(old[key], new[pairs[key]], kinds) for key in gone):
+    if len(come) != len(gone) or not all(_have_equal_counts(old[key], new[pairs[key]], kinds) for key in gone):
         names = join_names((f"{kind.rpartition('/')[2]} {name}" for kind, name in gone), _MOST_NAMED)
         raise InvalidInput(
             f"{sanitize(names)} would be deleted with all of its pods, and the new version does not say how many"
@@ -212,7 +212,7 @@ def _renamed(
     return {key: new[pairs[key]] for key in gone}
 
 
-def _counted_alike(before: FileObject, after: FileObject, kinds: Kinds) -> bool:
+def _have_equal_counts(before: FileObject, after: FileObject, kinds: Kinds) -> bool:
     """Return whether the replicas of one object can be those of another: in the same fields, or in one field each."""
     one, other = kind_of(before.manifest, kinds), kind_of(after.manifest, kinds)
     if one is None or other is None:

@@ -70,7 +70,7 @@ def _misspelt(name: str, declared: AbstractSet[str]) -> str | None:
         if name in _STANDARD or name.startswith("hugepages-"):
             return None
         return "try 'nvidia.com/gpu'" if name in _SHORT else nearest(name, _STANDARD)
-    close = closest(name, _VENDORS | declared, alike=_CLOSE)
+    close = closest(name, _VENDORS | declared, cutoff=_CLOSE)
     return f"try '{close}'" if close else None
 
 

@@ -50,7 +50,7 @@ class ObjectConflicts:
         return None
 
     def possible(self, workload: WorkloadId) -> bool:
-        """Tell whether any object of a workload is also another one's, or seen, on whatever cluster."""
+        """Return whether any object of a workload is also another one's, or seen, on whatever cluster."""
         return any(
             self._makers.is_standing(object_id, but=workload)
             or any(name != workload for name in self._workloads_with(object_id))

@@ -179,7 +179,7 @@ def _nearest_key(key: str, label_keys: Iterable[str]) -> str:
     beside = {
         label_key.rpartition("/")[2]: label_key for label_key in label_keys if label_key.rpartition("/")[0] == prefix
     }
-    return beside.get(closest(name, beside, alike=_ALIKE), "")
+    return beside.get(closest(name, beside, cutoff=_ALIKE), "")
 
 
 def warn_shared_ordinals(
