@@ -153,6 +153,47 @@ def test_workload_that_is_deleted_beside_another_goes() -> None:
     assert held(written(deployment(), router), files) == HeldFiles(files=files)
 
 
+def command(image: str = "prep:1") -> dict[str, Any]:
+    return {**job(image), "metadata": {**metadata("prep"), "labels": {"overspill.dev/step": "prep"}}}
+
+
+ONCE = {"job": job(parallelism=9), "command": command()}
+"""What runs once beside workloads, and takes the place of none."""
+
+
+@pytest.mark.parametrize("once", ONCE.values(), ids=ONCE)
+@pytest.mark.parametrize("charts", [False, True])
+def test_workload_goes_though_something_that_runs_once_comes(once: dict[str, Any], charts: bool) -> None:
+    """Its replicas were those of a new Job before, and nothing else in the placement changed any more."""
+    files = written(deployment(4), once)
+    assert held(written(deployment(), named(deployment(1), name="router")), files, charts=charts) == HeldFiles(
+        files=files
+    )
+
+
+GATEWAY = {"apiVersion": "example.com/v1", "kind": "Gateway", "metadata": metadata("vllm"), "spec": {}}
+"""An object of which nobody knows whether it makes pods."""
+
+
+@pytest.mark.parametrize("beside", [*ONCE.values(), GATEWAY], ids=[*ONCE, "unknown kind"])
+def test_workload_that_is_renamed_is_resized_though_more_comes_beside_it(beside: dict[str, Any]) -> None:
+    outcome = held(written(deployment(2)), written(named(deployment(5), name="v2"), beside))
+    assert objects(outcome) == {"Deployment": deployment(5)}
+    assert outcome.kept == f"{IDENTITY} Deployment demo/vllm"
+
+
+def test_workloads_that_are_replaced_together_get_the_replicas_of_their_own_successors() -> None:
+    router, queue = named(deployment(1), name="router"), named(stateful(3), name="queue")
+    old = written(deployment(2), step=1) | written(router, step=2) | written(queue, step=3)
+    new = written(named(stateful(4), name="broker"), step=1)
+    new |= written(named(deployment(1), name="gateway"), step=2) | written(stateful(6), step=3)
+    replicas = {
+        value["metadata"]["name"]: value["spec"]["replicas"]
+        for value in map(yaml.safe_load, held(old, new).files.values())
+    }
+    assert replicas == {"vllm": 6, "router": 1, "queue": 4}
+
+
 def test_companion_that_is_renamed_is_replaced() -> None:
     files = written(deployment(4), named(job("prep:2"), name="other"))
     assert held(written(deployment(), job()), files) == HeldFiles(files=files)
@@ -231,9 +272,6 @@ def test_job_beside_a_chart_never_holds_up_the_chart() -> None:
 
 
 def test_job_of_a_command_is_no_workload() -> None:
-    def command(image: str) -> dict[str, Any]:
-        return {**job(image), "metadata": {**metadata("prep"), "labels": {"overspill.dev/step": "prep"}}}
-
     outcome = held(written(command("a"), service("a")), written(command("b"), service("b")))
     assert objects(outcome) == {"Job": command("a"), "Service": service("b")}
 

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 from reconciler.core.engines.autoscaled_replicas import autoscaler
 from reconciler.core.engines.deployment import chart_steps
@@ -107,7 +108,7 @@ def hold_immutable(
             fields = tuple(set(fields) & set(immutable_changes(resized, entry.manifest, schemas)))
         if fields:
             changes[key] = tuple(sorted(fields))
-    renamed = _renamed(standing, old, new, kinds, charts=charts)
+    renamed = _renamed(standing, files, old, new, kinds, charts=charts)
     if not changes and not renamed:
         return HeldFiles(files=files)
     workloads = _workloads(files, kinds, charts=charts) & changes.keys()
@@ -181,6 +182,7 @@ def _workloads(files: Mapping[str, bytes], kinds: Kinds, *, charts: bool) -> fro
 
 def _renamed(
     standing: Mapping[str, bytes],
+    files: Mapping[str, bytes],
     old: Mapping[ObjectKey, FileObject],
     new: Mapping[ObjectKey, FileObject],
     kinds: Kinds,
@@ -195,13 +197,10 @@ def _renamed(
     gone = sorted(before & (old.keys() - new.keys()), key=lambda key: old[key].path)
     if not gone:
         return {}
-    come = sorted(
-        (key for key in new.keys() - old.keys() if kind_of(new[key].manifest, kinds) or not makes_no_pods(key[0])),
-        key=lambda key: new[key].path,
-    )
+    come = _come(files, old, new, kinds, charts=charts, wanted=len(gone))
     if not come and len(gone) < len(before):
         return {}
-    pairs = dict(zip(gone, come, strict=False))
+    pairs = _pairs(gone, come)
     if len(come) != len(gone) or not all(_have_equal_counts(old[key], new[pairs[key]], kinds) for key in gone):
         names = join_names((f"{kind.rpartition('/')[2]} {name}" for kind, name in gone), _MOST_NAMED)
         raise InvalidInput(
@@ -210,6 +209,40 @@ def _renamed(
             " `overspill revert`)"
         )
     return {key: new[pairs[key]] for key in gone}
+
+
+def _come(
+    files: Mapping[str, bytes],
+    old: Mapping[ObjectKey, FileObject],
+    new: Mapping[ObjectKey, FileObject],
+    kinds: Kinds,
+    *,
+    charts: bool,
+    wanted: int,
+) -> list[ObjectKey]:
+    """List the new objects that may come in the place of as many workloads as are `wanted`, by path.
+
+    They are workloads as those that stand: what runs once beside others takes no place. Only where they are too few may
+    an object of an unknown kind, which may make pods, be one of them.
+    """
+    added = new.keys() - old.keys()
+    come = _workloads(files, kinds, charts=charts) & added
+    if len(come) < wanted:
+        come |= {key for key in added if not kind_of(new[key].manifest, kinds) and not makes_no_pods(key[0])}
+    return sorted(come, key=lambda key: new[key].path)
+
+
+def _pairs(gone: Iterable[ObjectKey], come: Iterable[ObjectKey]) -> dict[ObjectKey, ObjectKey]:
+    """Give each workload that is gone an object in its place: of its name, else of its kind, else the next one."""
+    pairs: dict[ObjectKey, ObjectKey] = {}
+    left = [*come]
+    for likeness in (itemgetter(1), itemgetter(0), lambda _: None):
+        for key in gone:
+            match = next((other for other in left if likeness(other) == likeness(key)), None)
+            if key not in pairs and match is not None:
+                pairs[key] = match
+                left.remove(match)
+    return pairs
 
 
 def _have_equal_counts(before: FileObject, after: FileObject, kinds: Kinds) -> bool:
