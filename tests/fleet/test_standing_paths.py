@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 
 import pytest
 
 from reconciler.adapters.git import GitRepository
 from reconciler.adapters.git.history import FIRST_STEP
+from reconciler.adapters.git.repository import COMMITTER
 from reconciler.daemon.source import SourceReader
 from reconciler.errors import Transient
 from reconciler.model.bounds import FILE_SIZE
 from reconciler.model.ids import WorkloadId
+from reconciler.model.tree import Commit
 from tests.builders.fleet_files import FLEET, TEMPLATE, cluster, errors, warnings
+from tests.builders.remote import MORNING
 from tests.fakes.memory_repository import MemoryRepository
 
 VLLM = WorkloadId("llm", "vllm")
@@ -206,6 +210,74 @@ def test_what_stood_before_history_was_rewritten_stays_in_force(real, tmp_path, 
     desired = read()
     assert VLLM not in desired.templates
     assert errors(desired) == []
+
+
+def decide(repository, number: int = 0) -> None:
+    """Push a commit of ours, decided on the source branch as it is now."""
+    tips = repository.fetch()
+    message = f"burst\n\nOverspill-Action: Place\nOverspill-Source: {tips.source}\n"
+    at = MORNING + timedelta(minutes=number)
+    commit = Commit(message=message, author=COMMITTER, at=at, writes={f"clusters/w2/{number}": b"x"})
+    (made,) = repository.write(tips.output, [commit])
+    repository.begin_push(made, old=tips.output)()
+
+
+@pytest.mark.parametrize("memory", ["beside the daemon", "empty disk", "broken mirror"])
+@pytest.mark.parametrize("later", ["nothing", "decisions", "another rewriting"])
+def test_what_stood_before_history_was_rewritten_is_found_without_memory(real, tmp_path, memory, later):
+    remote, repository, _ = real
+    for number in range(2):
+        remote.commit("main", {"docs.md": f"before {number}"})
+        decide(repository, number)
+    broken = FLEET | {"fleet.yaml": SETTINGS, PATH: POINTER}
+    rewrite(remote, broken)
+    decide(repository, 2) if later != "nothing" else repository.fetch()
+    for number in range(3):
+        remote.commit("main", {"docs.md": str(number)})
+    if later == "another rewriting":
+        rewrite(remote, {**broken, "README.md": "x"})
+        decide(repository, 3)
+    if memory == "broken mirror":
+        repository._branches._renew()
+        desired = SourceReader(repository).desired(repository.fetch().source)
+    else:
+        desired = fresh(remote, tmp_path, "cache" if memory == "beside the daemon" else "fresh")
+    assert VLLM in desired.templates
+    assert any(line.startswith(f"{PATH}:") for line in errors(desired))
+
+
+@pytest.mark.parametrize(
+    "how", ["set back", "deleted", "deleted after a rewriting", "merged into a branch", "forgotten"]
+)
+def test_an_empty_disk_takes_no_edit_for_a_rewriting(real, tmp_path, how):
+    """What was decided on is at or before the tip, or after it, or nobody has it."""
+    remote, repository, _ = real
+    before = remote.commit("main", {"values.yaml": "a: 1\n"})
+    decide(repository)
+    if how == "deleted after a rewriting":
+        rewrite(remote, {**FLEET, "fleet.yaml": SETTINGS})
+        decide(repository, 1)
+    if how == "set back":
+        remote.commit("main", {"values.yaml": FLEET["clusters/worker-1.yaml"].replace("worker-1", "worker-9")})
+        decide(repository, 1)
+        remote.git("update-ref", "refs/heads/main", before)
+        assert errors(fresh(remote, tmp_path)) == []
+        return
+    if how == "merged into a branch":
+        side = remote.commit("side", {**FLEET, "fleet.yaml": SETTINGS, PATH: None})
+        tree = remote.git("rev-parse", f"{side}^{{tree}}")
+        identity = ["-c", "user.name=Ann", "-c", "user.email=ann@example.com"]
+        merge = remote.git(*identity, "commit-tree", tree, "-p", side, "-p", before, "-m", "merge")
+        remote.git("update-ref", "refs/heads/main", merge)
+    elif how == "forgotten":
+        rewrite(remote, {**FLEET, "fleet.yaml": SETTINGS})
+        remote.git("reflog", "expire", "--expire=now", "--all")
+        remote.git("gc", "-q", "--prune=now")
+    else:
+        remote.commit("main", {PATH: None})
+    remote.commit("main", {PATH: POINTER})
+    desired = fresh(remote, tmp_path)
+    assert (VLLM in desired.templates) == (how == "forgotten")
 
 
 def test_a_branch_that_is_set_back_is_not_rewritten(real):

@@ -145,7 +145,7 @@ class GitRepository:
         except OverspillError:
             mirror.close()
             raise
-        self._rewritten = RewrittenSource(self._branches)
+        self._rewritten = RewrittenSource(self._branches, committer)
         self._signed_source = SignedSource(self._branches, allowed_signers, committer) if allowed_signers else None
         self._written: tuple[CommitId | None, frozenset[CommitId]] = (None, frozenset())
         self._on_source: frozenset[CommitId] = frozenset()

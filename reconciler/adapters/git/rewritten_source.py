@@ -2,58 +2,71 @@
 
 A rewritten history does not say so, as that of ``git lfs migrate import``, in which a file was never anything but a
 pointer. So the mirror keeps the tip before, and its files are taken for what stood before the first tip that does not
-follow it.
+follow it. A mirror beside that of the passes asks that one. Where nothing is remembered, as on an empty disk, the
+output branch names the commits that were decided on, as long as the remote still hands them out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
+from itertools import islice
 from urllib.parse import quote
 
 from reconciler.adapters.git.branches import RemoteBranches
+from reconciler.adapters.git.decisions import decided_on
 from reconciler.adapters.git.history import History
 from reconciler.adapters.git.objects import parse_entries
 from reconciler.core.fleet.path_history import PathHistories, PathHistory
 from reconciler.errors import Conflict
 from reconciler.model.ids import BlobId, CommitId
+from reconciler.model.tree import Identity
 
 _MOST = 20
 """Times that a branch was rewritten which are kept; the mirror is asked about each where history is read."""
+_MOST_DECISIONS = 200
+"""Commits of the output branch that are searched for what was decided on before."""
 
 
 class RewrittenSource:
     """Remembers the tips of the source branch that later ones do not follow, in refs of the mirror."""
 
-    def __init__(self, branches: RemoteBranches) -> None:
-        """Read nothing yet."""
+    def __init__(self, branches: RemoteBranches, committer: Identity) -> None:
+        """Take the committer of our own commits; nothing is read yet."""
         self._branches = branches
-        place = f"refs/overspill/rewritten/{quote(branches.source.removeprefix('refs/heads/'), safe='')}"
-        self._last, self._former = f"{place}/last", f"{place}/former/"
-        self._noted: CommitId | None = None
+        self._committer = committer
+        self._place = f"refs/overspill/rewritten/{quote(branches.source.removeprefix('refs/heads/'), safe='')}/"
+        self._last, self._former = f"{self._place}last", f"{self._place}former/"
+        self._noted: tuple[int, CommitId] | None = None
+        """The mirror, by its number, and the tip that it holds as the last one."""
+        self._without_memory: CommitId | None = None
+        """The first tip of a mirror that remembers nothing, until it is known what was before that."""
 
     def note(self, tip: CommitId | None) -> None:
         """Take the tip of the source branch, or what is in force of it, for what later ones follow.
 
         A branch that is set back to an earlier commit is not rewritten: its history says what it held.
         """
-        if tip is None or tip == self._noted:
+        if tip is None or self._noted == (self._branches.renewals, tip):
             return
-        last = dict(self._refs(self._last)).get(self._last)
-        if last is not None and last != tip:
+        last = self._remembered()
+        if last is None:
+            self._without_memory = tip
+        elif last != tip:
             history = self._history()
             if not (history.leads_to(tip, last) or history.leads_to(last, tip)):
                 self._update(f"{self._former}{tip}", last)
                 self._drop_others(tip)
         if last != tip:
             self._update(self._last, tip)
-        self._noted = tip
+        self._noted = self._branches.renewals, tip
 
     def with_former(self, answer: PathHistories, commit: CommitId, paths: Collection[str]) -> PathHistories:
         """Add to the histories of paths the versions that stood at them before the branch was rewritten.
 
         They are the oldest. A path that was deleted since then has none.
         """
+        self._recall()
         histories = dict(answer.paths)
         for path, history in self._former_histories(commit, paths).items():
             known = histories.get(path, PathHistory(asked=history.asked, ended=True))
@@ -63,8 +76,31 @@ class RewrittenSource:
 
     def former_version(self, commit: CommitId, path: str) -> tuple[BlobId, ...]:
         """Return the versions of one file before the branch was rewritten, newest first."""
+        self._recall()
         history = self._former_histories(commit, (path,)).get(path)
         return () if history is None else history.versions
+
+    def _remembered(self) -> CommitId | None:
+        """Return the last tip, by this mirror or by that of the passes."""
+        if not self._refs(self._last):
+            self._branches.known.fetch_beside(f"+{self._place}*:{self._place}*")
+        return dict(self._refs(self._last)).get(self._last)
+
+    def _recall(self) -> None:
+        """Find rewritings before the first tip of a mirror without memory, by the commits that were decided on."""
+        branches, tip = self._branches, self._without_memory
+        if tip is None:
+            return
+        first, line = tip, branches.source
+        for earlier in islice(decided_on(branches, self._committer, most=_MOST_DECISIONS), _MOST):
+            if earlier == tip or not branches.known.obtain(earlier):
+                continue
+            if _reaches(branches.history(line), tip, earlier):
+                first = earlier if self._history().leads_to(tip, earlier) else first
+            elif not _reaches(branches.history(earlier), earlier, tip):
+                self._update(f"{self._former}{first}", earlier)
+                first, tip, line = earlier, earlier, earlier
+        self._without_memory = None
 
     def _former_histories(self, commit: CommitId, paths: Collection[str]) -> dict[str, PathHistory]:
         history = self._history()
@@ -136,6 +172,14 @@ def _extended(history: PathHistory | None, asked: str, versions: tuple[BlobId, .
     """Add older versions to a history."""
     history = history or PathHistory(asked=asked, ended=True)
     return replace(history, versions=tuple(dict.fromkeys((*history.versions, *versions))))
+
+
+def _reaches(history: History, tip: CommitId, commit: CommitId) -> bool:
+    """Return whether a commit is at or before a tip, as far as the remote has the history of that."""
+    try:
+        return history.reaches(tip, commit)
+    except Conflict:
+        return False
 
 
 def _refuse_to_deepen(depth: int) -> None:

@@ -7,19 +7,19 @@ which commit was decided on last: what follows that one and is signed may come i
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
 from urllib.parse import quote
 
 from reconciler.adapters.git.branches import RemoteBranches
 from reconciler.adapters.git.commits import parse
+from reconciler.adapters.git.decisions import decided_on
 from reconciler.adapters.git.objects import Missing
 from reconciler.adapters.git.run import Runner
 from reconciler.adapters.git.signing import AllowedSigners
-from reconciler.core.commits.trailers import Trailer, is_own
 from reconciler.errors import Conflict, InvalidInput
-from reconciler.model.ids import CommitId, read_commit_id
+from reconciler.model.ids import CommitId
 from reconciler.model.tree import Identity, LoggedCommit, SignatureFault, SourceTip, Tips
 
 _MOST_UNSIGNED = 200
@@ -73,17 +73,17 @@ class SignedSource:
         signers = self._signers.digest()
         found = self._found
         if found is None or (found.tip, found.signers) != (tips.source, signers):
-            found = self._found = self._find(tips.source, tips.output, signers)
+            found = self._found = self._find(tips.source, signers)
         if found.why is None:
             return tips
         return replace(tips, source=found.commit, held_back=SourceTip(commit=found.tip, why=found.why))
 
-    def _find(self, tip: CommitId, output: CommitId | None, signers: str) -> _Found:
+    def _find(self, tip: CommitId, signers: str) -> _Found:
         with self._verifying() as runner:
             why = None if _is_signed(runner, tip) else SignatureFault.UNSIGNED
             commit = self._remembered()
             if commit is None:
-                commit = self._without_memory(runner, tip, output)
+                commit = self._without_memory(runner, tip)
             elif why is None and self._may_follow(tip, commit):
                 commit = tip
         if why is None and commit != tip:
@@ -100,34 +100,29 @@ class SignedSource:
             self._branches.known.fetch_beside(f"+{self._ref}:{self._ref}")
         return CommitId(self._branches.local(read).decode().strip()) or None
 
-    def _without_memory(self, runner: Runner, tip: CommitId, output: CommitId | None) -> CommitId:
+    def _without_memory(self, runner: Runner, tip: CommitId) -> CommitId:
         """Find what to begin with, never a commit that is before the last one that was decided on."""
-        decided_on = self._decided_on(output) if output else None
+        last = self._decided_on()
         chain = self._branches.history(self._branches.source).first_parents(tip)
         for stored in islice(chain, _MOST_UNSIGNED):
-            if stored.logged.id == decided_on:
+            if stored.logged.id == last:
                 break
             if _is_signed(runner, stored.logged.id):
-                if decided_on is None or self._may_follow(stored.logged.id, decided_on):
+                if last is None or self._may_follow(stored.logged.id, last):
                     return stored.logged.id
                 break
-        if decided_on is not None and _is_signed(runner, decided_on):
-            return decided_on
-        since = f" after {decided_on[:12]}, which was decided on last," if decided_on else ""
+        if last is not None and _is_signed(runner, last):
+            return last
+        since = f" after {last[:12]}, which was decided on last," if last else ""
         raise InvalidInput(
             f"source branch at {tip[:12]}: none of its last {_MOST_UNSIGNED} commits{since} is signed by an allowed"
             " signer, so that none is in force (sign the newest one, or mend OVERSPILL_ALLOWED_SIGNERS_FILE)"
         )
 
-    def _decided_on(self, output: CommitId) -> CommitId | None:
-        """Return the commit that our last commit of the output branch names; None if nobody has it."""
-        branches = self._branches
-        for stored in islice(branches.history(branches.output).first_parents(output), _MOST_FOREIGN):
-            if is_own(stored.logged, self._committer) and Trailer.SOURCE.among(stored.logged):
-                with suppress(ValueError):
-                    named = read_commit_id(stored.logged.trailers[Trailer.SOURCE])
-                    return named if branches.known.obtain(named) else None
-        return None
+    def _decided_on(self) -> CommitId | None:
+        """Return the commit that was decided on last; None if nobody has it."""
+        named = next(decided_on(self._branches, self._committer, most=_MOST_FOREIGN), None)
+        return named if named is not None and self._branches.known.obtain(named) else None
 
     def _may_follow(self, new: CommitId, old: CommitId) -> bool:
         if new == old:
