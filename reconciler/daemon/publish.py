@@ -5,7 +5,8 @@ Called by `reconcile` only. A rejected push is not handled here: the whole pass 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -17,6 +18,7 @@ from reconciler.core.commits.templates import RenderedTemplates
 from reconciler.core.commits.trailers import Action, Trailer, action, is_own
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.engines import engine, placement_files
+from reconciler.core.engines.deployment import stated_manifests
 from reconciler.core.engines.made_objects import file_suffixes
 from reconciler.errors import Bug, InvalidInput, Pending, Transient
 from reconciler.model.branch_loss import BranchLoss
@@ -41,10 +43,12 @@ def gather(
     *,
     author: Identity,
     unanchored: Iterable[ClusterName] = (),
+    charted: Collection[ClusterName] = (),
 ) -> write.CommitInputs:
     """Fetch the inputs of the plan's commits: rendered charts, files to restore, commits that are undone.
 
-    `unanchored` are clusters whose engine's directory is about to begin.
+    `unanchored` are clusters whose engine's directory is about to begin, `charted` those with placements of charts that
+    were rendered here.
     """
     rendered, failed, bugs = _charts(charts, templates)
     directories = {directory for change in plan.changes for directory in write.directories_of(change)}
@@ -68,7 +72,7 @@ def gather(
         records = {path: contents[blob] for path, blob in blobs.items()}
     return write.CommitInputs(
         standing=_standing(repository, plan, templates, tips),
-        beside=_beside(repository, templates, rendered, tips),
+        beside=_beside(repository, templates, rendered, charted, tips),
         charts=rendered,
         failed=failed,
         bugs=bugs,
@@ -105,13 +109,19 @@ def _beside(
     repository: Repository,
     templates: RenderedTemplates,
     rendered: Mapping[int, Mapping[str, tuple[Json, ...]]],
+    charted: Collection[ClusterName],
     tips: Tips,
 ) -> dict[ClusterName, dict[str, bytes]]:
-    """Read the files of other placements that may make objects of the rendered charts, by cluster and path."""
+    """Read the files of other placements that may make objects of the plan's, by cluster and path.
+
+    They are read for rendered charts, and for all that comes beside such charts.
+    """
     suffixes: dict[ClusterName, frozenset[str]] = {}
-    for position, charts in rendered.items():
-        names = file_suffixes(manifest for manifests in charts.values() for manifest in manifests)
-        cluster = templates[position].placement.cluster
+    for position, template in templates.items():
+        cluster, charts = template.placement.cluster, rendered.get(position, {})
+        if template.spec is None or not (charts or cluster in charted):
+            continue
+        names = file_suffixes((*itertools.chain(*charts.values()), *stated_manifests(template.spec)))
         suffixes[cluster] = suffixes.get(cluster, frozenset()) | names
     if tips.output is None or not any(suffixes.values()):
         return {}

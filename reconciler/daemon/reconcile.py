@@ -19,7 +19,7 @@ from reconciler.core.commits import events
 from reconciler.core.commits.branch_loss import loss_problem, shared_problem
 from reconciler.core.commits.commit_date import LONGEST_AHEAD
 from reconciler.core.commits.templates import render_templates
-from reconciler.core.commits.write import RenderedPlan, unanchored_clusters, write_commits
+from reconciler.core.commits.write import RenderedPlan, charted_clusters, unanchored_clusters, write_commits
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.enrolment import Enrolment
 from reconciler.core.decide.state.order import Order
@@ -379,6 +379,7 @@ def render_plan(world: World, decision: PassDecision) -> RenderedPlan:
         decision.tips,
         author=world.author,
         unanchored=unanchored_clusters(decision.inputs),
+        charted=charted_clusters(decision.inputs) if templates else frozenset(),
     )
     return write_commits(decision.plan, templates, inputs, decision.inputs, world.author)
 

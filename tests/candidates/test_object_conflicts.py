@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from reconciler.core.decide.candidates.own_objects import OwnObjects
 from reconciler.core.decide.decide import decide
 from reconciler.core.fleet.object_owners import objects_made
 from reconciler.model.capacity import ClusterObservation
@@ -211,6 +212,24 @@ def test_cluster_that_begins_to_run_an_object_by_itself_is_left_from_the_next_pa
     seen = {**first.observed.clusters, ClusterName("worker-2"): runs("worker-2")}
     second = replace(first, observed=replace(first.observed, clusters=seen))
     assert placements(decide(second)) == [("vllm", "worker-3")]
+
+
+@pytest.mark.parametrize("kind", ["Deployment", ""])
+@pytest.mark.parametrize("charted", [False, True])
+def test_object_of_a_placement_is_not_the_clusters_own_though_an_observation_lists_it_without(
+    kind: str, charted: bool
+) -> None:
+    wanted = desired(ordering("worker-2"))
+    if charted:  # what its chart makes is known by what the template counts
+        spec = DeploySpec(helm=(CHART,), steps=(Step(name="cuda", type=StepType.HELM),))
+        wanted = replace(wanted, templates={VLLM: replace(wanted.templates[VLLM], spec=spec)})
+    worker, seen = ClusterName("worker-2"), ("apps/Deployment", "demo", "vllm")
+    there = holds(placed=[placement("worker-2")])
+    assert OwnObjects(inputs(runs("worker-2", kind), wanted=wanted)).seen(worker, seen) == "what worker-2 runs itself"
+    assert OwnObjects(inputs(runs("worker-2", kind), wanted=wanted, there=there)).seen(worker, seen) == ""
+    other = runs("worker-2", "StatefulSet")
+    elsewhere = OwnObjects(inputs(other, wanted=wanted, there=there))
+    assert charted or elsewhere.seen(worker, ("apps/StatefulSet", "demo", "vllm")), "of another kind"
 
 
 def test_of_two_bursts_that_make_one_object_the_second_takes_another_cluster():

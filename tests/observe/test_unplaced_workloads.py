@@ -94,3 +94,27 @@ def test_clusters_are_watched_for_the_workloads_that_bursts_would_make_there() -
     assert placeable_workloads(load(FLEET)) == {"worker-2": {made}}
     named = TEMPLATE.replace("{name: vllm,", "{name: '{{ placement.name }}',")
     assert placeable_workloads(load({**FLEET, "templates/vllm.yaml": named})) == {}
+
+
+CHARTED = """\
+apiVersion: gpr.kubeslice.io/v1alpha1
+kind: WorkloadTemplate
+metadata: {name: vllm, annotations: {overspill.dev/workload: Deployment/llm-demo/vllm}}
+spec:
+  workspaceName: llm
+  burstDuration: 10m
+  helmConfig:
+    - {name: stack, chart: a/stack, repoName: a, repoURL: 'https://charts.example.com', version: 1.0.0,
+       releaseName: vllm, releaseNamespace: llm-demo}
+  steps: [{name: stack, type: helm}]
+"""
+
+
+@pytest.mark.parametrize(("engine", "is_watched"), [("manifests", True), ("flux", False)])
+def test_cluster_is_watched_for_what_a_chart_makes_where_overspill_labels_its_pods(
+    engine: str, is_watched: bool
+) -> None:
+    settings = f"apiVersion: overspill.dev/v1alpha1\nkind: Fleet\nmetadata: {{name: f}}\nspec: {{engine: {engine}}}\n"
+    made = WorkloadRef(namespace="llm-demo", name="vllm", kind="Deployment", group="apps")
+    fleet = load({**FLEET, "fleet.yaml": settings, "templates/vllm.yaml": CHARTED})
+    assert placeable_workloads(fleet) == ({"worker-2": {made}} if is_watched else {})

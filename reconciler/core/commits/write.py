@@ -14,6 +14,7 @@ from reconciler.bulkhead import Seam, attempt
 from reconciler.core.commits import messages
 from reconciler.core.commits.templates import RenderedTemplate, RenderedTemplates
 from reconciler.core.commits.trailers import Action, Trailer, write_trailers
+from reconciler.core.decide.candidates.own_objects import OwnObjects
 from reconciler.core.decide.state.pass_input import PassInput, Unwritable
 from reconciler.core.engines import (
     DIRECTORIES,
@@ -26,8 +27,9 @@ from reconciler.core.engines import (
     target_namespace,
 )
 from reconciler.core.engines.deployment import chart_steps
-from reconciler.core.engines.made_objects import shared_object
+from reconciler.core.engines.made_objects import new_objects, shared_object
 from reconciler.core.engines.standing_objects import hold_immutable, refuse_renamed_releases
+from reconciler.core.fleet.object_owners import describe_object
 from reconciler.core.ledger import placement_record, proposal_record, request_record, restraints
 from reconciler.core.signals.past_demand import write_levels
 from reconciler.core.spread.inject import placement_injection
@@ -163,7 +165,7 @@ class CommitInputs:
     standing: Mapping[str, Mapping[str, bytes]] = field(default_factory=dict)
     """Files of placements that are written again, by directory and path."""
     beside: Mapping[ClusterName, Mapping[str, bytes]] = field(default_factory=dict)
-    """Files of the cluster's placements that may make the same objects as rendered charts, by path."""
+    """Files of placements that may make the same objects as rendered charts, or as what is placed beside charts."""
     history: Mapping[str, tuple[LoggedCommit, ...]] = field(default_factory=dict)
     """Commits of placements that end, by placement id, newest first."""
     obstacles: Mapping[str, str] = field(default_factory=dict)
@@ -254,6 +256,17 @@ def unanchored_clusters(inputs: PassInput) -> Iterator[ClusterName]:
             yield cluster.name
 
 
+def charted_clusters(inputs: PassInput) -> frozenset[ClusterName]:
+    """Return the clusters with placements of charts that Overspill has rendered."""
+    charted = [workload for workload, template in inputs.desired.templates.items() if template.spec.helm]
+    return frozenset(
+        placement.cluster
+        for workload in charted
+        for placement in inputs.ledger.placements.of(workload).placements
+        if engine(placement.engine).to_render(inputs.desired.templates[workload].spec)
+    )
+
+
 def write_commits(
     plan: Plan, templates: RenderedTemplates, material: CommitInputs, inputs: PassInput, author: Identity
 ) -> RenderedPlan:
@@ -316,6 +329,8 @@ class _Writer:
         self._author = author
         self._request_id = ""
         self._written: dict[str, Mapping[str, bytes]] = {}
+        self._charted: set[str] = set()
+        self._own = OwnObjects(inputs)
         self._placements = inputs.ledger.placements
         self._begun: dict[str, Placement] = {}
         self._ended: set[str] = set()
@@ -453,10 +468,12 @@ class _Writer:
         except (InvalidInput, UnicodeError) as error:
             self._refuse(placement, str(error))
             return
-        if taken := self._shared_object(placement, rendered, standing) if charts else "":
+        if taken := self._taken_object(placement, rendered, standing, charted=bool(charts)):
             self._refuse(placement, taken, Reason.TAKEN)
             return
         self._written[placement.path], self._begun[placement.path] = rendered.files, rendered.record
+        if charts:
+            self._charted.add(placement.path)
         if isinstance(change, Move):
             self._ended.add(change.before.path)
         restraint = change.restraint if isinstance(change, Resize | Move) else None
@@ -471,23 +488,37 @@ class _Writer:
         else:
             self._close(change, removes=placement_files(record), writes=writes, ledger=begun)
 
-    def _shared_object(self, placement: Placement, rendered: RenderedPlacement, standing: Mapping[str, bytes]) -> str:
-        """Say that another placement of the cluster makes an object of this one's charts; empty where none does."""
-        stands = self._material.beside.get(placement.cluster, {})
+    def _taken_object(
+        self, placement: Placement, rendered: RenderedPlacement, standing: Mapping[str, bytes], *, charted: bool
+    ) -> str:
+        """Say that an object stands on the cluster, of this placement's charts or of others'; empty where none does.
+
+        Where no chart is about, what placements make has been compared before they were decided.
+        """
+        cluster, directory = placement.cluster, f"{ROOT}/{placement.cluster}/"
         again = {placement.path, *self._written, *self._ended}
+        stands = self._material.beside.get(cluster, {})
         others = {path: data for path, data in stands.items() if _directory(path) not in again}
-        for directory, files in self._written.items():
-            if directory != placement.path and directory.startswith(f"{ROOT}/{placement.cluster}/"):
-                others.update(files)
-        shared = shared_object(rendered.files, standing, others)
-        if shared is None:
+        for path in self._written if charted else self._charted:
+            if path != placement.path and path not in self._ended and path.startswith(directory):
+                others.update(self._written[path])
+        if not (charted or others):
             return ""
-        (kind, name), path = shared
-        directory = _directory(path)
-        owner = self._begun.get(directory) or self._placements.get(directory)
-        known = owner is not None and owner.workload.workspace == placement.workload.workspace
-        whose = str(owner.workload) if owner is not None and known else "another workspace"
-        return f"{kind.rpartition('/')[2]} {name} {BELONGS} {whose}"
+        new = new_objects(rendered.files, standing)
+        shared = shared_object(new, others)
+        if shared is not None:
+            (kind, name), path = shared
+            owner = self._begun.get(_directory(path)) or self._placements.get(_directory(path))
+            known = owner is not None and owner.workload.workspace == placement.workload.workspace
+            whose = str(owner.workload) if owner is not None and known else "another workspace"
+            return f"{kind.rpartition('/')[2]} {name} {BELONGS} {whose}"
+        for kind, name in new if charted else ():
+            namespace, _, plain = name.rpartition("/")
+            object_id = kind, namespace, plain
+            whose = self._own.of_template(placement.workload, cluster, object_id) or self._own.seen(cluster, object_id)
+            if whose:
+                return f"{describe_object(object_id)} {BELONGS} {whose}"
+        return ""
 
     def _request_files(self, kept: RequestRecord, written: bytes | None = None) -> dict[str, bytes]:
         """Write a request's record where it is not `written`. Raises InvalidInput for one that could not be read again.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from reconciler.core.engines.autoscaled_replicas import (
@@ -49,6 +49,22 @@ def chart_steps(spec: DeploySpec) -> tuple[HelmConfig, ...]:
     """Return the charts of a spec's helm steps, in the order of the steps, as often as they are named."""
     charts = {chart.name: chart for chart in spec.helm}
     return tuple(charts[step.name] for step in spec.steps if step.type is StepType.HELM)
+
+
+def stated_manifests(spec: DeploySpec) -> Iterator[Mapping[str, Json]]:
+    """Yield the objects that a spec states itself, in the order of its steps: those of manifests and of commands.
+
+    What a command makes only where nobody else has is left out.
+    """
+    manifests = {resource.name: resource.manifest for resource in spec.manifests}
+    lines = {command.name: command.cmd for command in spec.commands}
+    for step in spec.steps:
+        if step.type is StepType.MANIFEST:
+            yield manifests[step.name]
+        elif step.type is StepType.COMMAND:
+            outcome = commands.read_command(lines[step.name])
+            if isinstance(outcome, commands.ObjectCommand) and not outcome.kept:
+                yield outcome.manifest
 
 
 def autoscaled(spec: DeploySpec) -> bool:

@@ -12,9 +12,8 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property, partial
 
 from reconciler.bulkhead import Seam, attempt
-from reconciler.core.engines.deployment import chart_steps, target_namespace
+from reconciler.core.engines.deployment import chart_steps, stated_manifests, target_namespace
 from reconciler.core.expressions.dialect import has_expression, read_expression
-from reconciler.core.safety.commands import ObjectCommand, read_command
 from reconciler.core.safety.scope import is_cluster_scoped, outlives_placements
 from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.core.workloads.builtin_kinds import BUILT_IN, NO_KINDS, Kinds
@@ -22,7 +21,7 @@ from reconciler.errors import Bug
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.kubernetes.object_schema import NO_SCHEMAS, ObjectSchemas
 from reconciler.model.policy import Desired, Workspace
-from reconciler.model.workload import DeploySpec, StepType, WorkloadRef
+from reconciler.model.workload import DeploySpec, WorkloadRef
 
 ObjectId = tuple[str, str, str]
 """``group/Kind``, namespace (empty for cluster-scoped objects) and name."""
@@ -146,17 +145,11 @@ def objects_made(
     spec: DeploySpec, workspace: Workspace, kinds: Kinds = NO_KINDS, schemas: ObjectSchemas = NO_SCHEMAS
 ) -> tuple[ObjectId, ...]:
     """List the objects that a spec certainly creates, each once, in the order of its steps."""
-    manifests = {resource.name: resource.manifest for resource in spec.manifests}
     around = target_namespace(spec, workspace)
     keys = [(_RELEASE, chart.release_namespace or around, chart.release_name) for chart in chart_steps(spec)]
-    lines = {command.name: command.cmd for command in spec.commands}
-    for step in spec.steps:
-        manifest = manifests.get(step.name) if step.type is StepType.MANIFEST else None
-        if step.type is StepType.COMMAND:
-            outcome = read_command(lines[step.name])
-            manifest = outcome.manifest if isinstance(outcome, ObjectCommand) and not outcome.kept else None
-        metadata = manifest.get("metadata") if manifest is not None else None
-        if manifest is None or not isinstance(metadata, dict) or outlives_placements(manifest, kinds, schemas):
+    for manifest in stated_manifests(spec):
+        metadata = manifest.get("metadata")
+        if not isinstance(metadata, dict) or outlives_placements(manifest, kinds, schemas):
             continue
         kind = group_kind(manifest)
         namespace = "" if is_cluster_scoped(kind, kinds, schemas) else metadata.get("namespace") or around

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
+from reconciler.core.engines import engine
 from reconciler.core.expressions.dialect import has_expression
 from reconciler.core.fleet.object_owners import ObjectOwners
 from reconciler.core.workloads.builtin_kinds import BUILT_IN, Kinds, kind_of, kinds_named
@@ -33,15 +35,38 @@ def placeable_workloads(desired: Desired) -> Mapping[ClusterName, frozenset[Work
     refs: dict[ClusterName, set[WorkloadRef]] = {}
     for workload in desired.policies:
         workspace = desired.workspaces[workload.workspace]
-        for group_kind, namespace, name in owners.known_objects_of(workload):
-            kind = desired.kinds.get(group_kind) or BUILT_IN.get(group_kind)
-            if kind is None or not kind.templates or kind.leaves_pods_unlabelled or has_expression(name + namespace):
-                continue
-            ref = WorkloadRef(namespace=namespace, name=name, kind=kind.kind, group=kind.group)
-            for cluster in workspace.clusters:
-                if cluster != workspace.primary:
-                    refs.setdefault(cluster, set()).add(ref)
-    return {cluster: frozenset(named) for cluster, named in refs.items()}
+        made = [
+            WorkloadRef(namespace=namespace, name=name, kind=kind.kind, group=kind.group)
+            for group_kind, namespace, name in owners.known_objects_of(workload)
+            if (kind := desired.kinds.get(group_kind) or BUILT_IN.get(group_kind)) is not None
+            and _has_labelled_pods(kind)
+            and not has_expression(name + namespace)
+        ]
+        charted = _charted(desired.templates[workload], desired.kinds)
+        for cluster in workspace.clusters:
+            if cluster != workspace.primary:
+                refs.setdefault(cluster, set()).update(made)
+                chosen = engine(desired.clusters[cluster].engine)
+                if charted and chosen.to_render(desired.templates[workload].spec):
+                    refs[cluster].update(charted)
+    return {cluster: frozenset(named) for cluster, named in refs.items() if named}
+
+
+def _charted(template: WorkloadTemplate, kinds: Kinds) -> list[WorkloadRef]:
+    """Return the workload that a template counts, if a chart makes it: the chart of a burst makes it as well."""
+    ref = template.ref
+    if ref is None or ref.release or not template.spec.helm:
+        return []
+    return [
+        replace(ref, group=kind.group)
+        for kind in kinds_named(ref.kind, kinds)
+        if ref.group in ("", kind.group) and _has_labelled_pods(kind)
+    ]
+
+
+def _has_labelled_pods(kind: WorkloadKind) -> bool:
+    """Return whether the pods of placements of a kind have the label of the placement."""
+    return bool(kind.templates) and not kind.leaves_pods_unlabelled
 
 
 def unlabelled_kinds(desired: Desired, cluster: ClusterName) -> frozenset[WorkloadRef]:

@@ -1,23 +1,16 @@
 """Objects that a placement would make where they stand already: its end would delete them for whoever they belong to.
 
-They stand there since
-
-1. another placement has made them;
-2. the cluster is the primary of a template, of any workspace, that counts or makes them: they are what it runs itself;
-3. the cluster is seen to run them without the label of a placement.
+Another placement has made them, or the cluster runs them itself (`own_objects`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import cached_property
-
+from reconciler.core.decide.candidates.own_objects import OwnObjects
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
-from reconciler.core.fleet.object_owners import ObjectId, describe_object, means_object
+from reconciler.core.fleet.object_owners import ObjectId, describe_object
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.plan import BELONGS, TAKEN_REMEDY, Reason, Refusal
-from reconciler.model.workload import WorkloadRef
 
 
 class ObjectConflicts:
@@ -31,7 +24,7 @@ class ObjectConflicts:
         """Look at nothing yet."""
         self._workspaces = inputs.desired.workspaces
         self._makers = inputs.reach.makers
-        self._observed = inputs.observed
+        self._own = OwnObjects(inputs)
         self._working_plan = working_plan
         self._owners: dict[ObjectId, tuple[int, tuple[WorkloadId, ...]]] = {}
         self._holders: dict[tuple[ClusterName, ObjectId], tuple[int, tuple[WorkloadId, ...]]] = {}
@@ -54,7 +47,7 @@ class ObjectConflicts:
         return any(
             self._makers.is_standing(object_id, but=workload)
             or any(name != workload for name in self._workloads_with(object_id))
-            or self._is_seen(object_id)
+            or self._own.is_seen(object_id)
             for object_id in self._makers.objects_of(workload)
         )
 
@@ -69,8 +62,8 @@ class ObjectConflicts:
     def is_seen_elsewhere(self, workload: WorkloadId) -> bool:
         """Return whether a cluster beside the primary is seen to run an object of a workload by itself."""
         primary = self._workspaces[workload.workspace].primary
-        return bool(self._seen) and any(
-            self._is_seen(object_id, but=primary) for object_id in self._makers.objects_of(workload)
+        return self._own.are_seen and any(
+            self._own.is_seen(object_id, but=primary) for object_id in self._makers.objects_of(workload)
         )
 
     def _workloads_with(self, object_id: ObjectId) -> tuple[WorkloadId, ...]:
@@ -84,34 +77,12 @@ class ObjectConflicts:
 
     def _whose(self, workload: WorkloadId, cluster: ClusterName, object_id: ObjectId) -> str:
         """Say whose an object on a cluster is, without the names of other workspaces; empty where it is nobody's."""
-        # 1. A template, whose primary the cluster is, runs it there.
-        standing = self._makers.standing(object_id).get(cluster, ())
-        own = next((name for name in standing if name != workload), None)
-        if own is not None and own.workspace == workload.workspace:
-            return f"what workspace {own.workspace} runs there itself"
-        if own is not None:
-            return "what another workspace runs there itself"
-        # 2. Another placement has made it.
+        if own := self._own.of_template(workload, cluster, object_id):
+            return own
         holder = next((name for name in self._on_cluster(cluster, object_id) if name != workload), None)
         if holder is not None:
             return str(holder) if holder.workspace == workload.workspace else "another workspace"
-        # 3. It is seen there, and no placement has made it.
-        if any(place == cluster and means_object(ref, object_id) for place, ref in self._seen.get(object_id[1:], ())):
-            return f"what {cluster} runs itself"
-        return ""
-
-    @cached_property
-    def _seen(self) -> Mapping[tuple[str, str], Sequence[tuple[ClusterName, WorkloadRef]]]:
-        """What clusters are seen to run by themselves, by namespace and name."""
-        seen: dict[tuple[str, str], list[tuple[ClusterName, WorkloadRef]]] = {}
-        for cluster, observation in self._observed.clusters.items():
-            for ref in observation.unplaced:
-                seen.setdefault((ref.namespace, ref.name), []).append((cluster, ref))
-        return seen
-
-    def _is_seen(self, object_id: ObjectId, but: ClusterName | None = None) -> bool:
-        named = self._seen.get(object_id[1:], ())
-        return any(cluster != but and means_object(ref, object_id) for cluster, ref in named)
+        return self._own.seen(cluster, object_id)
 
     def _on_cluster(self, cluster: ClusterName, object_id: ObjectId) -> tuple[WorkloadId, ...]:
         """List the workloads whose placements on a cluster make an object; cached until the plan changes."""
