@@ -252,6 +252,8 @@ def _held_back(branch: str, tips: Tips, tip: SourceTip) -> Problem:
             message = f"{held} is signed, but older than {stands} and no successor of it: {stands} stays in force"
         case SignatureFault.DELISTED:
             message = f"{held} stays in force, though no allowed signer has signed it (any more)"
+        case SignatureFault.UNCHECKED:
+            return Problem(path=f"branch {branch}", message=f"{stands} stays in force: {tip.said}")
     return Problem(
         path=f"branch {branch}",
         message=message,

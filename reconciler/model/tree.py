@@ -133,6 +133,8 @@ class SignatureFault(Enum):
     """Signed, but neither later than what is in force nor a successor of it."""
     DELISTED = "delisted"
     """In force since before, though its signer is not allowed (any more)."""
+    UNCHECKED = "unchecked"
+    """git cannot check it here and now, as without ssh-keygen or on a full disk."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +143,8 @@ class SourceTip:
 
     commit: CommitId
     why: SignatureFault
+    said: str = ""
+    """Why it cannot be checked; empty where it can."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

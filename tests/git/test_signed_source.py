@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -185,3 +186,79 @@ def test_decision_that_somebody_forged_puts_nothing_in_force(fleet: Fleet) -> No
     fleet.decide(CommitId("5" * 40))
     with fleet.open("absent") as repository:
         assert held(repository.fetch()) == (tip, SignatureFault.UNSIGNED)
+
+
+@dataclass
+class Programs:
+    """The programs that git finds, in place of those of this machine."""
+
+    path: Path
+    search: str
+    """The PATH of this machine."""
+
+    def put(self, name: str, text: str = "") -> None:
+        """Put a program in; one without a text is that of this machine."""
+        place = self.path / name
+        place.unlink(missing_ok=True)
+        if text:
+            place.write_text(f"#!/bin/sh\n{text}\n")
+            place.chmod(0o755)
+        else:
+            place.symlink_to(str(shutil.which(name, path=self.search)))
+
+
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Programs:
+    made = Programs(tmp_path / "bin", os.environ["PATH"])
+    made.path.mkdir()
+    for name in ("git", "sh", "ssh-keygen"):
+        made.put(name)
+    monkeypatch.setenv("PATH", str(made.path))
+    return made
+
+
+def test_signature_that_cannot_be_checked_is_told_as_that_and_looked_at_again(fleet: Fleet, programs: Programs) -> None:
+    old = fleet.push(fleet.commit(by="ann"))
+    with fleet.open() as repository:
+        assert held(repository.fetch()) == (old, None)
+        tip = fleet.push(fleet.commit(old, by="ann"))
+        (programs.path / "ssh-keygen").unlink()
+        tips = repository.fetch()
+        assert held(tips) == (old, SignatureFault.UNCHECKED)
+        assert tips.held_back is not None
+        assert "ssh-keygen is not on the PATH (try installing OpenSSH" in tips.held_back.said
+        with fleet.open("empty") as empty, pytest.raises(InvalidInput, match="ssh-keygen is not on the PATH"):
+            empty.fetch()
+        programs.put("ssh-keygen", "kill -9 $$")
+        assert held(repository.fetch()) == (old, SignatureFault.UNSIGNED)
+        programs.put("ssh-keygen")
+        assert held(repository.fetch()) == (tip, None)
+
+
+@pytest.mark.parametrize(("by", "fault"), [("", SignatureFault.UNSIGNED), ("bob", SignatureFault.OLDER)])
+def test_mirror_that_is_made_again_takes_nothing_back(
+    fleet: Fleet, repository: GitRepository, by: str, fault: SignatureFault
+) -> None:
+    tip = fleet.push(fleet.commit(fleet.commit(by="ann"), by="ann"))
+    repository.fetch()
+    fleet.push(fleet.commit(by=by, early=True))
+    assert held(repository.fetch()) == (tip, fault)
+    repository._branches._renew()
+    assert held(repository.fetch()) == (tip, fault)
+    assert [entry.path for entry in repository.entries(tip)] == ["fleet.yaml"]
+
+
+def test_mirror_that_is_made_again_does_without_what_the_host_has_thrown_away(
+    fleet: Fleet, repository: GitRepository
+) -> None:
+    fleet.push(fleet.commit(by="ann"))
+    repository.fetch()
+    fleet.push(fleet.commit())
+    repository.fetch()
+    fleet.remote.git("reflog", "expire", "--expire=now", "--all")
+    fleet.remote.git("gc", "-q", "--prune=now")
+    repository._branches._renew()
+    with pytest.raises(InvalidInput, match="none of its last 200 commits"):
+        repository.fetch()
+    after = fleet.push(fleet.commit(by="bob"))
+    assert held(repository.fetch()) == (after, None)

@@ -171,7 +171,7 @@ class GitRepository:
         Raises Transient if the remote is unreachable or hangs, InvalidInput if it is missing or denies access, or if
         signatures are required and no commit of the source branch has ever been in force.
         """
-        tips = self._trusted(self._branches.fetch())
+        tips = self._trusted(self._branches.fetch(), fetched=True)
         self._rewritten.note(tips.source)
         return tips
 
@@ -542,9 +542,9 @@ class GitRepository:
             raise Transient("signing commits: git stored others than were signed")
         return [CommitId(new[commit]) for commit in made]
 
-    def _trusted(self, tips: Tips) -> Tips:
+    def _trusted(self, tips: Tips, *, fetched: bool = False) -> Tips:
         """Put the commit that is in force in place of the source branch's tip, where that has to be signed."""
-        return tips if self._signed_source is None else self._signed_source.in_force(tips)
+        return tips if self._signed_source is None else self._signed_source.in_force(tips, fetched=fetched)
 
     def _refuse_lost(self) -> None:
         """Raise LostBranch where a branch lacks what it is known to have had: nothing is pushed then."""

@@ -6,6 +6,7 @@ which commit was decided on last: what follows that one and is signed may come i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -18,7 +19,7 @@ from reconciler.adapters.git.decisions import decided_on
 from reconciler.adapters.git.objects import Missing
 from reconciler.adapters.git.run import Runner
 from reconciler.adapters.git.signing import AllowedSigners
-from reconciler.errors import Conflict, InvalidInput
+from reconciler.errors import Conflict, InvalidInput, Transient, one_line
 from reconciler.model.ids import CommitId
 from reconciler.model.tree import Identity, LoggedCommit, SignatureFault, SourceTip, Tips
 
@@ -26,6 +27,13 @@ _MOST_UNSIGNED = 200
 """Commits that are looked at for a signature where nothing is remembered; each takes a process or two."""
 _MOST_FOREIGN = 50
 """Commits of the output branch that are searched for the last decision of ours."""
+_REFUSED = (SignatureFault.UNSIGNED, SignatureFault.DELISTED, SignatureFault.UNCHECKED)
+"""What git says of a signature where it refuses it, and where it was kept from looking at it."""
+_UNCHECKED = re.compile(
+    r"^error: ((?:cannot (?:run|fork)|could not (?:create|write)|failed (?:to write|writing)).{0,300})", re.MULTILINE
+)
+"""Git's own lines (gpg-interface.c, run-command.c); whatever a commit holds, none of them is about that."""
+_ABSENT = re.compile(r"cannot run (\S+): No such file or directory")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,9 +42,12 @@ class _Found:
 
     tip: CommitId
     signers: str
+    mirror: int
+    """The mirror, by its number, that holds the ref."""
     commit: CommitId
     why: SignatureFault | None
     """Why the tip is not in force; None where it is, by its own signature."""
+    said: str = ""
 
 
 class SignedSource:
@@ -63,46 +74,66 @@ class SignedSource:
         """The commit in force; None before it has been looked up."""
         return self._found.commit if self._found else None
 
-    def in_force(self, tips: Tips) -> Tips:
+    def in_force(self, tips: Tips, *, fetched: bool = False) -> Tips:
         """Put the commit in force in place of the source branch's tip.
+
+        After a fetch, signatures that were refused are looked at again: what kept git from it may be over.
 
         Raises InvalidInput where none is, and Transient where more history has to be fetched and cannot be.
         """
         if tips.source is None:
             return tips
-        signers = self._signers.digest()
+        signers, mirror = self._signers.digest(), self._branches.renewals
         found = self._found
-        if found is None or (found.tip, found.signers) != (tips.source, signers):
+        asked = tips.source, signers, mirror
+        if found is None or (found.tip, found.signers, found.mirror) != asked or (fetched and found.why in _REFUSED):
             found = self._found = self._find(tips.source, signers)
         if found.why is None:
             return tips
-        return replace(tips, source=found.commit, held_back=SourceTip(commit=found.tip, why=found.why))
+        return replace(tips, source=found.commit, held_back=SourceTip(commit=found.tip, why=found.why, said=found.said))
 
     def _find(self, tip: CommitId, signers: str) -> _Found:
-        with self._verifying() as runner:
-            why = None if _is_signed(runner, tip) else SignatureFault.UNSIGNED
+        why, said = self._fault(tip)
+        try:
             commit = self._remembered()
             if commit is None:
-                commit = self._without_memory(runner, tip)
+                commit = self._without_memory(tip)
             elif why is None and self._may_follow(tip, commit):
                 commit = tip
+        except Missing as missing:
+            raise self._branches.incomplete(missing) from missing
         if why is None and commit != tip:
             why = SignatureFault.OLDER
         elif why is SignatureFault.UNSIGNED and commit == tip:
             why = SignatureFault.DELISTED
         self._branches.local(["update-ref", self._ref, commit])
-        return _Found(tip=tip, signers=signers, commit=commit, why=why)
+        return _Found(tip=tip, signers=signers, mirror=self._branches.renewals, commit=commit, why=why, said=said)
+
+    def _fault(self, tip: CommitId) -> tuple[SignatureFault | None, str]:
+        """Look at the signature of the tip; also return what keeps git from looking at it."""
+        try:
+            with self._verifying() as runner:
+                return None if _is_signed(runner, tip) else SignatureFault.UNSIGNED, ""
+        except (InvalidInput, Transient) as error:
+            return SignatureFault.UNCHECKED, str(error)
 
     def _remembered(self) -> CommitId | None:
-        """Return what was in force last, by this mirror or by that of the passes."""
+        """Return what was in force last, by this mirror, by that of the passes, or by one that was thrown away."""
         read = ["for-each-ref", "--format=%(objectname)", self._ref]
         if not self._branches.local(read):
             self._branches.known.fetch_beside(f"+{self._ref}:{self._ref}")
-        return CommitId(self._branches.local(read).decode().strip()) or None
+        noted = CommitId(self._branches.local(read).decode().strip())
+        if not noted and self._found is not None and self._branches.known.obtain(self._found.commit):
+            return self._found.commit
+        return noted or None
 
-    def _without_memory(self, runner: Runner, tip: CommitId) -> CommitId:
+    def _without_memory(self, tip: CommitId) -> CommitId:
         """Find what to begin with, never a commit that is before the last one that was decided on."""
         last = self._decided_on()
+        with self._verifying() as runner:
+            return self._first(runner, tip, last)
+
+    def _first(self, runner: Runner, tip: CommitId, last: CommitId | None) -> CommitId:
         chain = self._branches.history(self._branches.source).first_parents(tip)
         for stored in islice(chain, _MOST_UNSIGNED):
             if stored.logged.id == last:
@@ -140,16 +171,24 @@ class SignedSource:
 
     @contextmanager
     def _verifying(self) -> Iterator[Runner]:
-        """Yield a runner by which git trusts the allowed signers alone; turn a missing object into a new mirror."""
-        try:
-            with self._signers.trusted() as (settings, environment):
-                runner = self._branches.runner
-                yield replace(
-                    runner, environment={**runner.environment, **environment}, settings=(*runner.settings, *settings)
-                )
-        except Missing as missing:
-            raise self._branches.incomplete(missing) from missing
+        """Yield a runner by which git trusts the allowed signers alone."""
+        with self._signers.trusted() as (settings, environment):
+            runner = self._branches.runner
+            yield replace(
+                runner, environment={**runner.environment, **environment}, settings=(*runner.settings, *settings)
+            )
 
 
 def _is_signed(runner: Runner, commit: CommitId) -> bool:
-    return runner.run(["verify-commit", commit]).status == 0
+    """Return whether an allowed signer has signed a commit.
+
+    Raises InvalidInput where the program for that is missing, and Transient where git cannot run it now.
+    """
+    done = runner.run(["verify-commit", commit])
+    unchecked = _UNCHECKED.search(done.stderr)
+    if unchecked is None:
+        return done.status == 0
+    doing = f"checking the signature of {commit[:12]}"
+    if absent := _ABSENT.fullmatch(unchecked[1]):
+        raise InvalidInput(f"{doing}: {absent[1]} is not on the PATH (try installing OpenSSH, or GnuPG)")
+    raise Transient(f"{doing}: {one_line(unchecked[1])}")
