@@ -199,7 +199,7 @@ class Repository(Protocol):
         ...
 
     def refuse_unsigned(self) -> None:
-        """Raise InvalidInput where commits are to be signed and their key cannot be read."""
+        """Raise InvalidInput where commits are to be signed and their key cannot, Transient where the disk is full."""
         ...
 
     def begin_push(

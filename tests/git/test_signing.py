@@ -252,6 +252,37 @@ def test_a_key_of_any_form_and_line_ends_signs(
         assert signer.sign(b"payload").startswith("-----BEGIN SSH SIGNATURE-----")
 
 
+PKCS8 = """-----BEGIN PRIVATE KEY-----
+MC4CAQAwBQYDK2VwBCIEIEEUm3NDv67fFOVXY3RjYOEXO+5d9c3F1ZdW9uk1vIJB
+-----END PRIVATE KEY-----
+"""
+"""An ed25519 key as `openssl genpkey` writes it."""
+OLD_SSH_KEYGEN = '#!/bin/sh\ncase $* in *-y*) echo "Load key $5: invalid format" >&2; exit 255;; esac\nexit 1\n'
+
+
+def test_key_in_pkcs8_form_that_an_old_ssh_keygen_does_not_read_has_a_way_out(
+    remote: Remote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pass without changes tells it as well, and not the first one that has something to commit."""
+    key, whole, program = tmp_path / "key", _ssh_key(tmp_path, "whole"), tmp_path / "bin" / "ssh-keygen"
+    key.write_text(PKCS8)
+    program.parent.mkdir()
+    program.write_text(OLD_SSH_KEYGEN)
+    program.chmod(0o755)
+    with monkeypatch.context() as patched:
+        patched.setenv("PATH", str(program.parent), prepend=":")
+        with GitRepository(str(remote.path), cache=tmp_path / "cache", signing=SigningKey(key=key)) as repository:
+            for rehearse in (repository.refuse_unsigned, repository.rehearse_signature, repository.refuse_unsigned):
+                with pytest.raises(InvalidInput, match="invalid format") as raised:
+                    rehearse()
+                assert "`ssh-keygen -p -f KEY`" in str(raised.value)
+            shutil.copy(whole, key)
+            patched.undo()
+            repository.refuse_unsigned()
+            patched.setenv("PATH", "")
+            repository.refuse_unsigned()
+
+
 def test_what_ssh_keygen_says_of_a_locked_key_is_one_line(tmp_path: Path) -> None:
     key = _ssh_key(tmp_path, phrase=PHRASE)
     with pytest.raises(InvalidInput) as raised, open_signer(SigningKey(key=key)) as signer:

@@ -135,6 +135,8 @@ class GitRepository:
         self.directory, self.owns_directory = mirror.shared, not mirror.private
         self._committer = committer
         self._signing = signing
+        self._signs = ""
+        """The content of the key that has signed in a rehearsal."""
         self._trailers = tuple(trailers)
         self.shelf = MirrorFiles(runner)
         self.deliveries = DeliveryRefs(runner, remote, self._refuse_lost)
@@ -407,9 +409,10 @@ class GitRepository:
         return advances
 
     def refuse_unsigned(self) -> None:
-        """Raise InvalidInput where commits are to be signed and their key cannot be read."""
-        if self._signing is not None:
-            self._signing.format()
+        """Raise InvalidInput where commits are to be signed and their key cannot; it is tried once for each content."""
+        if self._signing is not None and (content := self._signing.digest()) != self._signs:
+            self.rehearse_signature()
+            self._signs = content
 
     def begin_push(
         self, new: CommitId, *, old: CommitId | None, branches: Sequence[Advance] = ()

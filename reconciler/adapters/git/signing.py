@@ -28,6 +28,15 @@ _SECONDS = 30
 """Time-out of one signature."""
 _MOST_KEY = 256 << 10
 """Bytes of a key file, or of a file of allowed signers."""
+_WHOLE = (
+    "see that the key is whole and private, and that OVERSPILL_SIGNING_PASSPHRASE_FILE holds its passphrase, if it has"
+    " one"
+)
+_PKCS8 = (
+    "see that OVERSPILL_SIGNING_PASSPHRASE_FILE holds its passphrase, if it has one; an ed25519 key in PKCS#8 form,"
+    " which OpenSSH reads from 9.6 on alone, gets OpenSSH's own form by `ssh-keygen -p -f KEY` of such a version, or"
+    " make a new key by `ssh-keygen -t ed25519 -f signing-key`"
+)
 
 
 class SignatureFormat(StrEnum):
@@ -54,6 +63,18 @@ class SigningKey:
             raise _unreadable(self, error) from error
         except InvalidInput as error:
             raise InvalidInput(f"signing with {self.key}: {error}") from error
+
+    def content(self) -> tuple[bytes, bytes]:
+        """Read the key and its passphrase, empty for none. Raises InvalidInput."""
+        try:
+            phrase = _read(self.passphrase).rstrip(b"\r\n") if self.passphrase else b""
+            return _read(self.key), phrase
+        except OSError as error:
+            raise _unreadable(self, error) from error
+
+    def digest(self) -> str:
+        """Identify the content of both files. Raises InvalidInput for one that cannot be read."""
+        return hashlib.sha256(b"\0".join(self.content())).hexdigest()
 
 
 def key_format(key: bytes) -> SignatureFormat:
@@ -88,11 +109,7 @@ def scratch_directory() -> Iterator[Path]:
 def open_signer(signing: SigningKey) -> Iterator[Signer]:
     """Read the key, and yield what signs with it. Raises InvalidInput where it cannot."""
     doing = f"signing with {signing.key}"
-    try:
-        key = _read(signing.key)
-        phrase = _read(signing.passphrase).rstrip(b"\r\n") if signing.passphrase else b""
-    except OSError as error:
-        raise _unreadable(signing, error) from error
+    key, phrase = signing.content()
     with scratch_directory() as home:
         try:
             if key_format(key) is SignatureFormat.SSH:
@@ -194,7 +211,8 @@ def _ssh_signer(home: Path, key: bytes, phrase: bytes) -> Signer:
     _write(ask, f"#!/bin/sh\ncat {shlex.quote(str(secret))}\n".encode(), 0o700)
     environment = {"SSH_ASKPASS": str(ask), "SSH_ASKPASS_REQUIRE": "force", "DISPLAY": ":0"}
     if b"OPENSSH PRIVATE KEY" not in key:  # another form does not hold the public key, which ssh-keygen looks for
-        _write(home / "key.pub", _run(("ssh-keygen", "-y", "-f", str(copy)), b"", environment), 0o600)
+        remedy = _PKCS8 if b"BEGIN PRIVATE KEY" in key or b"BEGIN ENCRYPTED PRIVATE KEY" in key else _WHOLE
+        _write(home / "key.pub", _run(("ssh-keygen", "-y", "-f", str(copy)), b"", environment, remedy), 0o600)
     return Signer(("ssh-keygen", "-q", "-Y", "sign", "-n", "git", "-f", str(copy)), environment)
 
 
@@ -213,8 +231,8 @@ def _write(path: Path, content: bytes, mode: int) -> None:
         stream.write(content)
 
 
-def _run(command: Sequence[str], given: bytes, environment: Mapping[str, str]) -> bytes:
-    """Run ssh-keygen or gpg; raises InvalidInput with its own words."""
+def _run(command: Sequence[str], given: bytes, environment: Mapping[str, str], remedy: str = _WHOLE) -> bytes:
+    """Run ssh-keygen or gpg; raises InvalidInput with its own words and a remedy."""
     kept = operating_system.foreign_environment(without=("SSH_", "GPG_"))
     try:
         done = subprocess.run(
@@ -233,10 +251,7 @@ def _run(command: Sequence[str], given: bytes, environment: Mapping[str, str]) -
     if done.returncode:
         lines = redacted(done.stderr.decode(errors="replace")).splitlines()
         said = one_line("; ".join(line.strip() for line in lines if line.strip()))[:500]
-        raise InvalidInput(
-            f"{command[0]}: {said or 'it failed'} (try: see that the key is whole and private, and that"
-            " OVERSPILL_SIGNING_PASSPHRASE_FILE holds its passphrase)"
-        )
+        raise InvalidInput(f"{command[0]}: {said or 'it failed'} (try: {remedy})")
     return done.stdout
 
 
