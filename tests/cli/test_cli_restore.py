@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
@@ -125,6 +126,8 @@ def test_readers_show_beside_a_daemon_what_they_show_alone(
     """A command beside a daemon has a mirror of its own, which begins with the ids of the known commits alone."""
     lose(fleet)
     see(missing=6)
+    # What was placed within this second has no GPU-hours yet: neither with a price nor without one.
+    time.sleep(1)
     at = ("--at", format_time(datetime.now(UTC) + timedelta(minutes=1)))
     shown: list[dict[str, tuple[int, str]]] = []
     for stands_beside in (False, True):
