@@ -214,7 +214,7 @@ class Daemon:
 
 
 _CONTRACTS: dict[bool, Contract] = {}
-"""What daemons promise, by whether they are strict: to write it down takes longer than most tests."""
+"""What daemons promise, by whether they are strict: to write it down takes longer than most tests or refusals."""
 
 
 @contextmanager
@@ -279,6 +279,7 @@ def daemon(
         if strict not in _CONTRACTS:
             _CONTRACTS[strict] = Contract(app)
         running.contract = _CONTRACTS[strict]
+        app.openapi_schema = running.contract.document
         server = HttpServer(app, host="127.0.0.1", port=0)
         server.start()
         running.port = server.port
