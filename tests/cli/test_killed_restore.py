@@ -30,6 +30,20 @@ touch {path}/killed
 """A program in the place of git that kills its caller at one call, and then does nothing or goes on alone."""
 _STRIDE = 20
 """Calls of git from one kill to the next one of a test."""
+_WAYS: Mapping[str, tuple[tuple[str, ...], bool]] = {
+    "its git dies": ((), False),
+    "its git goes on": ((), True),
+    "accepting, its git dies": (("--accept",), False),
+    "accepting, its git goes on": (("--accept",), True),
+}
+"""Arguments of `restore`, and whether the git that it called goes on without it."""
+_KILLS = [
+    pytest.param(*way, after_last, id=f"{name}-{after_last}")
+    for number, (name, way) in enumerate(_WAYS.items())
+    for after_last in range(_STRIDE)
+    if after_last % len(_WAYS) in ({number} if after_last else {0})
+]
+"""The last call is killed in each way, as it alone pushes; each other one in one of the ways."""
 _PERSON = ("-c", "user.name=Ben", "-c", "user.email=ben@example.com")
 
 
@@ -69,13 +83,8 @@ def _calls(path: Path, environment: Mapping[str, str], arguments: tuple[str, ...
     return int((path / "number").read_text())
 
 
-@pytest.mark.parametrize("after_last", range(_STRIDE))
-@pytest.mark.parametrize(
-    ("arguments", "goes_on"),
-    [((), False), ((), True), (("--accept",), False), (("--accept",), True)],
-    ids=["its git dies", "its git goes on", "accepting, its git dies", "accepting, its git goes on"],
-)
-@pytest.mark.exhaustive(one_in=_STRIDE)
+@pytest.mark.parametrize(("arguments", "goes_on", "after_last"), _KILLS)
+@pytest.mark.exhaustive(one_in=12)
 def test_restore_killed_at_any_call_of_git_leaves_branches_lost_or_settles_all(
     overspill: Terminal,
     fleet: Remote,
