@@ -38,6 +38,15 @@ def test_replicas_in_the_pods_of_a_job_beside_the_workload_are_told() -> None:
     assert "keeps the replicas of its beginning" in warning
 
 
+def test_replicas_of_a_job_set_beside_the_workload_are_told() -> None:
+    pod = "{spec: {restartPolicy: Never, containers: [{name: prep, image: busybox}]}}"
+    worker = f"{{name: worker, replicas: '{{{{ replicas }}}}', template: {{spec: {{template: {pod}}}}}}}"
+    job_set = "{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, metadata: {name: prep, namespace: llm-demo},"
+    told_of = [line for line in told(f"{job_set} spec: {{replicatedJobs: [{worker}]}}}}") if "nobody can" in line]
+    assert len(told_of) == 1
+    assert "nobody can change spec.replicatedJobs[0].replicas of a JobSet once it is there" in told_of[0]
+
+
 def test_end_of_a_placement_in_an_immutable_field_is_told() -> None:
     (warning,) = told(JOB % "{{ placement.expiresAt }}")
     assert "keeps the end of the placement of its beginning" in warning

@@ -102,11 +102,7 @@ def hold_immutable(
     new = read_objects(files, {path for path, data in files.items() if standing.get(path) != data})
     changes: dict[ObjectKey, tuple[Path, ...]] = {}
     for key, entry in new.items():
-        fields = immutable_changes(old[key].manifest, entry.manifest, schemas) if key in old else ()
-        if fields:  # of which replicas are no part, wherever they stand
-            resized = _with_replicas(old[key].manifest, entry.manifest, kinds)
-            fields = tuple(set(fields) & set(immutable_changes(resized, entry.manifest, schemas)))
-        if fields:
+        if fields := immutable_changes(old[key].manifest, entry.manifest, schemas) if key in old else ():
             changes[key] = tuple(sorted(fields))
     renamed = _renamed(standing, files, old, new, kinds, charts=charts)
     if not changes and not renamed:
@@ -114,7 +110,7 @@ def hold_immutable(
     workloads = _workloads(files, kinds, charts=charts) & changes.keys()
     after = {key: new[key] for key in old.keys() & new.keys()} | renamed
     for key in {*workloads, *renamed}:
-        _refuse_count(key, old[key].manifest, after[key].manifest, kinds)
+        _refuse_count(key, old[key].manifest, after[key].manifest, kinds, schemas)
     named = _describe({**dict.fromkeys(renamed, ()), **changes})
     if workloads or renamed:
         kept = f"all but its replicas stays as it was placed, since nobody can change {named}"
@@ -253,16 +249,25 @@ def _have_equal_counts(before: FileObject, after: FileObject, kinds: Kinds) -> b
     return one.replicas == other.replicas or len(one.replicas) == len(other.replicas) == 1
 
 
-def _refuse_count(key: ObjectKey, before: Json, after: Json, kinds: Kinds) -> None:
-    """Refuse another number of replicas where it is the completions of a Job too. Raises InvalidInput."""
+def _refuse_count(key: ObjectKey, before: Json, after: Json, kinds: Kinds, schemas: ObjectSchemas) -> None:
+    """Refuse another number of replicas where nobody can change it. Raises InvalidInput.
+
+    That is so within an immutable field, as of a JobSet and a TrainJob, and where it is the completions of a Job too.
+    """
+    title = f"{key[0].rpartition('/')[2]} {key[1]}"
+    if immutable_changes(before, _with_replicas(before, after, kinds), schemas):
+        raise InvalidInput(
+            f"{title} stands with a number of replicas that nobody can change (let it run to its end, or end the"
+            " placement with `overspill revert`)"
+        )
     kind = kind_of(after, kinds)
     if kind is None or not kind.completions or not kind.replicas:
         return
     old, new = ([at(job, path) for path in (kind.replicas[0], kind.completions)] for job in (before, after))
     if old[0] == old[1] and new[0] == new[1] and old != new and kind.completions != kind.replicas[0]:
         raise InvalidInput(
-            f"{key[0].rpartition('/')[2]} {key[1]} stands with {old[1]} completions, which nobody can change"
-            " (let it run to its end, or give it completionMode: Indexed)"
+            f"{title} stands with {old[1]} completions, which nobody can change (let it run to its end, or give it"
+            " completionMode: Indexed)"
         )
 
 

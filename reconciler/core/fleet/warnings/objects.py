@@ -18,7 +18,6 @@ from reconciler.core.workloads.builtin_kinds import Kinds, kind_of
 from reconciler.errors import Severity
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.kubernetes.object_schema import ObjectSchemas
-from reconciler.model.kubernetes.workload_kind import EACH, Path
 from reconciler.model.policy import Desired
 from reconciler.model.workload import DeploySpec, Json
 from reconciler.text.findings import Finding, Loc, dotted
@@ -41,10 +40,9 @@ def warn_immutable_replicas(spec: DeploySpec, kinds: Kinds, schemas: ObjectSchem
         kind = kind_of(manifest, kinds)
         if kind is not None and kind.once and not lasting:
             continue
-        own = kind.replicas if kind is not None else ()
         for loc, text in expression_strings((), manifest):
             path = tuple(map(str, loc))
-            if _changes(text) and not _counts(path, own) and is_immutable(manifest, path, schemas):
+            if _changes(text) and is_immutable(manifest, path, schemas):
                 yield _stays(manifest, ("spec", "manifestResources", index, "manifest"), loc, text)
                 break
 
@@ -52,13 +50,6 @@ def warn_immutable_replicas(spec: DeploySpec, kinds: Kinds, schemas: ObjectSchem
 def _changes(text: str) -> bool:
     names = read_expression(text).names
     return "replicas" in names or ("placement" in names and _EXPIRY in text)
-
-
-def _counts(path: Path, patterns: tuple[Path, ...]) -> bool:
-    return any(
-        len(path) == len(pattern) and all(part in (EACH, name) for part, name in zip(pattern, path, strict=True))
-        for pattern in patterns
-    )
 
 
 def _stays(manifest: Json, root: Loc, loc: Loc, text: str) -> Finding:
