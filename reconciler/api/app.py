@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 
 from reconciler import __version__
 from reconciler.adapters.observations.pushed_observations import PushedObservations
@@ -12,6 +12,7 @@ from reconciler.adapters.traces import Traces
 from reconciler.api import egs_openapi, page, refusal
 from reconciler.api.backend import Backend
 from reconciler.api.call_telemetry import CallMetrics, CallTraces
+from reconciler.api.loss_warning import LossWarnings, loss_warning
 from reconciler.api.request_id import RequestIds
 from reconciler.api.routes import (
     approvals,
@@ -71,11 +72,12 @@ def create_app(
         app.add_middleware(CallMetrics, count=process.count_call)
     if traces is not None:
         app.add_middleware(CallTraces, traces=traces)
+    app.add_middleware(LossWarnings)
     app.add_middleware(RequestIds)  # the outermost of ours: what others log and count has the id as well
     callers = callers or Callers(clock)
     if backend is not None:
         for part in (placements, gprs, templates, workspaces, explain, fleet, plan, steering, approvals):
-            app.include_router(part.router(callers, backend))
+            app.include_router(part.router(callers, backend), dependencies=[Depends(loss_warning(callers, backend))])
         if process is not None:
             app.include_router(metrics.router(callers, backend, process.registry))
         app.include_router(log.router(callers, log_lines))

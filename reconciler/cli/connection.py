@@ -60,6 +60,7 @@ def asking(
             own = {name: value for name, value in kwargs.items() if name not in (*local, "at")}
             with connect(str(address)) as client:
                 answer(client, *args, **own)
+                _tell_warning(client)
 
         return _OPTION(run)
 
@@ -77,10 +78,19 @@ def served(*, otherwise: str) -> Callable[[Callable[Concatenate[Client, P], None
                 raise click.UsageError(f"name the daemon: pass --server URL or set {PREFIX}SERVER. {otherwise}")
             with connect(str(address)) as client:
                 command(client, *args, **kwargs)
+                _tell_warning(client)
 
         return _OPTION(run)
 
     return decorate
+
+
+def _tell_warning(client: Client) -> None:
+    """Print what the daemon warns of, as a command without it prints what it finds."""
+    from reconciler.cli import printing
+
+    if client.warning:
+        printing.complain(client.warning)
 
 
 def connect(address: str) -> Client:

@@ -71,6 +71,11 @@ class Client:
     ) -> None:
         self.close()
 
+    @property
+    def warning(self) -> str:
+        """What the daemon's last answer warns of, as that branches are lost; empty for nothing."""
+        return self._transport.warning
+
     def close(self) -> None:
         """Close the connection."""
         self._transport.close()

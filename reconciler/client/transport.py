@@ -63,6 +63,8 @@ Most bytes of an answer: a page of a hundred placements, each with the largest b
 """
 _LASTING = ("BranchLost",)
 """Reasons of an answer of a busy daemon that no later try changes."""
+_WARNING = re.compile(r'299 \S{1,100} "([^"\\]{1,8000})"')
+"""A warning as Kubernetes' API server gives it."""
 _BUSY = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
 
 
@@ -93,6 +95,8 @@ class Transport:
         self._base = server_address(server)
         self._pace = pace
         self._nameless = not token
+        self.warning = ""
+        """What the daemon's last answer warns of; empty for nothing."""
         secure = self._base.startswith("https:")
         self._http = HttpClient(
             timeout=timeout.total_seconds(),
@@ -172,6 +176,8 @@ class Transport:
     def _envelope(self, request: str, answer: HttpAnswer) -> Mapping[str, Any]:
         """Return the envelope of a good answer; raises the error of any other."""
         status = answer.status
+        warned = _WARNING.fullmatch(answer.headers.get("warning", ""))
+        self.warning = warned[1] if warned else ""
         if not answer.complete:
             raise InvalidInput(f"{self._base} answers with more than {_MOST >> 20} MiB (is it Overspill?)")
         if status // 100 == 2:  # noqa: PLR2004 - the class of success

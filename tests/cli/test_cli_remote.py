@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders.daemon import OWNER, STRANGER, Daemon, small
+from tests.builders.daemon import EDITOR, OWNER, STRANGER, Daemon, small
 from tests.builders.passes import SOURCE_FILES
 from tests.cli.conftest import Terminal
 
@@ -110,6 +110,36 @@ def test_history_of_a_daemon_is_cut_at_its_limit_and_its_time(laptop: Terminal, 
     refused = laptop("history", "nothing")
     assert (refused.exit_code, refused.stdout) == (1, "")
     assert "telling the history of 'nothing': neither the fleet nor the history has it" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "status", "plan", "history", "explain abc/bookinfo", "gprs", "inventory", "placements list",
+        "placements get bookinfo", "wait-time --workspace abc --gpus 8",
+    ],
+)  # fmt: skip # a list of commands, filled line by line
+def test_every_answer_of_a_daemon_says_that_a_branch_is_lost(
+    laptop: Terminal, placed: None, running: Daemon, command: str
+) -> None:
+    """Once, with the ways out for who runs it, and without a name for others."""
+    laptop.env["OVERSPILL_TOKEN"] = OWNER
+    whole = laptop(*command.split())
+    assert "settled" not in whole.stderr
+    running.remote.move("placements", None)
+    running.wake("hint")
+    running.until(lambda: running.latest.read().decision.tips.losses)
+    done = laptop(*command.split())
+    assert done.exit_code == (1 if command == "plan" else 0), done.output
+    told = " ".join(done.stderr.split())
+    assert told.count("branch placements: it was last seen at") == 1, told
+    assert told.count("nothing is written until that is settled") == 1, told
+    assert "`overspill restore --dry-run`" in told
+    assert ("bookinfo" in done.stdout) == ("bookinfo" in whole.stdout) or command == "plan"
+    laptop.env["OVERSPILL_TOKEN"] = EDITOR
+    told = " ".join(laptop(*command.split()).stderr.split())
+    assert told.count("no burst begins, ends or is renewed until that is settled") == 1, told
+    assert "placements: it was" not in told
 
 
 def test_stranger_is_told_of_nothing_in_other_workspaces(laptop: Terminal, placed: None) -> None:
