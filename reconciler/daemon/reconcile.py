@@ -6,6 +6,7 @@ Sequencing only. Everything that is decided is decided in `core`; everything out
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
@@ -18,12 +19,12 @@ from reconciler.bulkhead import Seam, attempt
 from reconciler.core.commits import events
 from reconciler.core.commits.branch_loss import loss_problem, shared_problem
 from reconciler.core.commits.commit_date import LONGEST_AHEAD
-from reconciler.core.commits.templates import render_templates
+from reconciler.core.commits.templates import PassTemplates, render_templates
 from reconciler.core.commits.write import RenderedPlan, charted_clusters, unanchored_clusters, write_commits
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.enrolment import Enrolment
 from reconciler.core.decide.state.order import Order
-from reconciler.core.decide.state.pass_input import LostClusters, PassInput, given_up
+from reconciler.core.decide.state.pass_input import LostClusters, PassInput, given_up, with_untried
 from reconciler.core.decide.steps import lost_cluster
 from reconciler.core.decide.steps.follow_requests import requests_after
 from reconciler.core.decide.steps.idle import idle_terms
@@ -53,10 +54,11 @@ from reconciler.daemon.rollout_tracker import RolloutTracker
 from reconciler.daemon.source import SourceReader, missing_branch
 from reconciler.daemon.unproposed import take_off_unproposed
 from reconciler.errors import Bug, Problem, Severity
+from reconciler.model.bounds import TEMPLATE_ROUNDS
 from reconciler.model.capacity import Observed
 from reconciler.model.events.event import MOST_PATHS, Event, Push
-from reconciler.model.ids import CommitId, WorkloadId
-from reconciler.model.plan import Plan
+from reconciler.model.ids import CommitId, WorkloadId, WorkspaceName
+from reconciler.model.plan import UNTRIED, Plan
 from reconciler.model.policy import Desired
 from reconciler.model.tree import Advance, Identity, SignatureFault, SourceTip, Tips, branch_of
 from reconciler.ports import Charts, Clock, ClusterView, EventSink, GpuUseView, Recording, Repository
@@ -370,9 +372,9 @@ def with_mass_deletion(inputs: PassInput, confirmations: DeletionConfirmations) 
     return replace(inputs, deletion=deletion)
 
 
-def render_plan(world: World, decision: PassDecision) -> RenderedPlan:
+def render_plan(world: World, decision: PassDecision, of_pass: PassTemplates | None = None) -> RenderedPlan:
     """Turn a plan into commits, as far as it can be written. Nothing leaves this process yet."""
-    templates = render_templates(decision.plan, decision.inputs.desired)
+    templates = render_templates(decision.plan, decision.inputs.desired, of_pass)
     inputs = gather(
         world.repository,
         world.charts,
@@ -391,15 +393,27 @@ def draft(
 ) -> tuple[PassDecision, RenderedPlan]:
     """Render a plan, and decide anew without the clusters it cannot be rendered for: the next one may do.
 
+    Each time shows the failures of those alone that got room. So a workspace whose templates fail one after another
+    gets nothing new in this pass once they have had the pass decided anew `TEMPLATE_ROUNDS` times.
+
     What `plan` on the command line shows ends here.
     """
-    rendered = render_plan(world, decision)
-    while rendered.unwritable.keys() - decision.inputs.unwritable.keys():
-        inputs = replace(decision.inputs, unwritable=given_up(decision.inputs, rendered.unwritable))
+    templates, rounds = PassTemplates(), Counter[WorkspaceName]()
+    rendered = render_plan(world, decision, templates)
+    while failing := {
+        workload.workspace
+        for workload, _ in rendered.unwritable.keys() - decision.inputs.unwritable.keys()
+        if rounds[workload.workspace] < TEMPLATE_ROUNDS.most
+    }:
+        rounds.update(failing)
+        unwritable = given_up(decision.inputs, rendered.unwritable)
+        spent = {workspace for workspace in failing if rounds[workspace] >= TEMPLATE_ROUNDS.most}
+        spent |= {workload.workspace for (workload, _), why in rendered.unwritable.items() if why == UNTRIED}
+        inputs = with_untried(replace(decision.inputs, unwritable=unwritable), spent, templates.good)
         decision = PassDecision.of(inputs, decision.tips, decider(inputs))
         bugs = rendered.bugs
         pending = rendered.pending
-        rendered = render_plan(world, decision)
+        rendered = render_plan(world, decision, templates)
         rendered = replace(rendered, bugs=(*bugs, *rendered.bugs), pending=pending | rendered.pending)
     return decision, rendered
 

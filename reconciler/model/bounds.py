@@ -44,6 +44,11 @@ class Unit(StrEnum):
     REQUESTS = "requests"
     PIECES = "pieces"
     PASSES = "passes"
+    TOKENS = "tokens"
+    """Words, numbers and signs of expressions, and the texts between them."""
+    STEPS = "steps"
+    """Of expressions, about a microsecond each."""
+    ROUNDS = "rounds"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +93,27 @@ FILE_DEPTH = InputBound(
 )
 FILE_VALUES = InputBound(
     input=BoundedInput.FILES, of="the documents of a file", most=100_000, unit=Unit.VALUES, beyond="is broken, and told"
+)
+FILE_EXPRESSIONS = InputBound(
+    input=BoundedInput.FILES,
+    of="the expressions of a file, equal ones of an object counted once",
+    most=100_000,
+    unit=Unit.TOKENS,
+    beyond="is broken, and told",
+)
+TEMPLATE_WORK = InputBound(
+    input=BoundedInput.FILES,
+    of="the expressions of a workspace's templates that one pass compiles and evaluates",
+    most=2_000_000,
+    unit=Unit.STEPS,
+    beyond="is tried in the next pass; ends wait for none of them",
+)
+TEMPLATE_ROUNDS = InputBound(
+    input=BoundedInput.FILES,
+    of="the times that one pass is decided again since templates of a workspace cannot be filled in",
+    most=10,
+    unit=Unit.ROUNDS,
+    beyond="ends what is new for that workspace in this pass, and told",
 )
 SOURCE_HISTORY = InputBound(
     input=BoundedInput.FILES,

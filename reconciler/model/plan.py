@@ -49,6 +49,7 @@ class Reason(StrEnum):
     NO_SHAPE = "NoShape"
     NOT_RENDERED = "NotRendered"
     CHARTS_PENDING = "ChartsPending"
+    UNTRIED = "Untried"
     SOURCE_UNREAD = "SourceUnread"
     LEDGER_UNREADABLE = "LedgerUnreadable"
     NOTHING_FITS = "NothingFits"
@@ -70,6 +71,9 @@ TAKEN_REMEDY = "use another name, another namespace or another cluster"
 
 CHARTS_PENDING = "its charts are being rendered"
 """Why a change is not written in this pass: the charts of it are rendered in the background, and no pass waits."""
+
+UNTRIED = "templates of its workspace failed one after another or took too long in this pass, and it was not tried"
+"""Why a change is not written in this pass: what its workspace may cost others in one pass is used up."""
 
 
 class EndReason(StrEnum):

@@ -12,6 +12,7 @@ from tests.bounds import (
     recordings,
     remotes,
     requests,
+    templates,
 )
 
-MODULES = (files, clusters, charts, remotes, answers_over_http, notifications, requests, recordings, demand)
+MODULES = (files, templates, clusters, charts, remotes, answers_over_http, notifications, requests, recordings, demand)

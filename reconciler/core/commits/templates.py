@@ -5,20 +5,24 @@ Between this and `render` lies what takes a process: some engines want charts re
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from reconciler.bulkhead import Seam, attempt
 from reconciler.core.expressions import render
 from reconciler.core.expressions.dialect import has_expression
+from reconciler.core.expressions.work import EvaluationBudget
 from reconciler.core.fleet.burst_replicas import miscounted
 from reconciler.core.fleet.prerequisites import prerequisites
 from reconciler.core.fleet.sources.patches import spec_for
 from reconciler.core.safety import rules
 from reconciler.core.workloads.cluster_provides import refuse_lacking
 from reconciler.errors import Bug, InvalidInput, Severity
+from reconciler.model.bounds import TEMPLATE_WORK
+from reconciler.model.ids import WorkloadId, WorkspaceName
 from reconciler.model.placement import Placement
-from reconciler.model.plan import Change, Extend, Move, Place, Plan, Resize, Revert
+from reconciler.model.plan import UNTRIED, Change, Extend, Move, Place, Plan, Resize, Revert
 from reconciler.model.policy import Cluster, Desired, Workspace
 from reconciler.model.workload import DeploySpec, WorkloadTemplate
 from reconciler.text.findings import dotted
@@ -52,9 +56,47 @@ def written(change: Change) -> Placement | None:
             return None
 
 
-def render_templates(plan: Plan, desired: Desired) -> RenderedTemplates:
-    """Fill in the template of every placement that the plan writes."""
-    return {position: _render(placement, desired) for position, placement in _rewritten_placements(plan.changes)}
+@dataclass(slots=True, kw_only=True)
+class PassTemplates:
+    """The templates that one pass has filled in, and what they took.
+
+    A pass is decided again where a placement cannot be written: what has not changed is not filled in again, and all
+    templates of a workspace share one bound, however often that happens.
+    """
+
+    _known: dict[str, tuple[WorkloadTemplate | None, RenderedTemplate]] = field(default_factory=dict)
+    """By the directory of the placement; clusters and workspaces are the same in a whole pass."""
+    _spent: Counter[WorkspaceName] = field(default_factory=Counter)
+    """Steps, as `work` counts them."""
+
+    @property
+    def good(self) -> frozenset[tuple[WorkloadId, str]]:
+        """The workloads and places for which a template could be filled in."""
+        filled_in = (known.placement for _, known in self._known.values() if known.spec is not None)
+        return frozenset((placement.workload, placement.where) for placement in filled_in)
+
+    def render(self, placement: Placement, desired: Desired) -> RenderedTemplate:
+        """Fill in the template of a placement, unless its workspace has had its share of this pass."""
+        workload = placement.workload
+        template = desired.templates.get(workload)
+        before, known = self._known.get(placement.path, (None, None))
+        if known is not None and before is template and known.placement == placement:
+            return known
+        if self._spent[workload.workspace] >= TEMPLATE_WORK.most:
+            return RenderedTemplate(placement=placement, problem=UNTRIED)
+        budget = EvaluationBudget()
+        rendered = attempt(Seam.TEMPLATE, workload, lambda: _fill(placement, desired, budget))
+        self._spent[workload.workspace] += budget.spent + (render.preparation(template.spec) if template else 0)
+        if isinstance(rendered, Bug):
+            rendered = RenderedTemplate(placement=placement, problem=rendered.summary, bug=rendered)
+        self._known[placement.path] = template, rendered
+        return rendered
+
+
+def render_templates(plan: Plan, desired: Desired, templates: PassTemplates | None = None) -> RenderedTemplates:
+    """Fill in the template of every placement that the plan writes, but for those that the pass has filled in."""
+    of_pass = PassTemplates() if templates is None else templates
+    return {position: of_pass.render(placement, desired) for position, placement in _rewritten_placements(plan.changes)}
 
 
 def _rewritten_placements(changes: Sequence[Change]) -> Iterator[tuple[int, Placement]]:
@@ -82,14 +124,7 @@ def _path(change: Revert | Move) -> str:
     return (change.placement if isinstance(change, Revert) else change.before).path
 
 
-def _render(placement: Placement, desired: Desired) -> RenderedTemplate:
-    rendered = attempt(Seam.TEMPLATE, placement.workload, lambda: _fill(placement, desired))
-    if isinstance(rendered, Bug):
-        return RenderedTemplate(placement=placement, problem=rendered.summary, bug=rendered)
-    return rendered
-
-
-def _fill(placement: Placement, desired: Desired) -> RenderedTemplate:
+def _fill(placement: Placement, desired: Desired, budget: EvaluationBudget) -> RenderedTemplate:
     template = desired.templates[placement.workload]
     cluster = desired.clusters.get(placement.cluster)
     if cluster is None:
@@ -101,7 +136,7 @@ def _fill(placement: Placement, desired: Desired) -> RenderedTemplate:
         replicas=placement.replicas, cluster=cluster, placement=placement, workspace=workspace, template=template
     )
     try:
-        spec = render.render(spec_for(template, cluster, desired.kinds), context)
+        spec = render.render(spec_for(template, cluster, desired.kinds), context, budget)
     except InvalidInput as error:
         return RenderedTemplate(placement=placement, problem=str(error))
     findings = rules.check_safety(

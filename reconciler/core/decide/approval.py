@@ -42,7 +42,7 @@ LEAST_HOLD = timedelta(minutes=5)
 _MOST_CAUSES = 3
 _ROUNDS = 5
 """Times that a pass is decided anew since something has to be approved first; nearly always once is enough."""
-_PASSING = frozenset({Reason.UNSEEN, Reason.UNHEALTHY, Reason.CHARTS_PENDING})
+_PASSING = frozenset({Reason.UNSEEN, Reason.UNHEALTHY, Reason.CHARTS_PENDING, Reason.UNTRIED})
 """Refusals that may be over in a minute: what is approved waits for that."""
 
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
@@ -19,6 +21,7 @@ from jinja2 import TemplateSyntaxError, nodes
 
 from reconciler.core.expressions.sandbox import ENVIRONMENT, MAX_INTEGER, MAX_TEMPLATE, TESTS
 from reconciler.core.expressions.work import FILTERS, METHODS
+from reconciler.model.bounds import FILE_EXPRESSIONS
 from reconciler.text.findings import shortened
 from reconciler.text.spelling import nearest
 
@@ -64,6 +67,9 @@ MAX_DEPTH = 60
 MAX_NODES = 4_000
 """Nodes of one text's syntax tree; compiling takes about 20 microseconds for each."""
 
+TEXT_STEPS, NODE_STEPS = 600, 30
+"""Microseconds that compiling takes for each text, and for each node of it."""
+
 MAX_BLOCKS = 6
 """Nesting of ``if`` and ``for``; Python itself stops at 20."""
 
@@ -93,11 +99,48 @@ class ExpressionReading:
 
     names: frozenset[str] = frozenset()
     faults: tuple[Fault, ...] = ()
+    nodes: int = 0
+    """Nodes of its syntax tree, as far as it was looked at."""
 
 
 def has_expression(text: str) -> bool:
     """Tell whether a text contains an expression."""
     return "{" in text and ("{{" in text or "{%" in text or "{#" in text)
+
+
+class _TokenAllowance:
+    __slots__ = ("left",)
+
+    def __init__(self) -> None:
+        self.left = FILE_EXPRESSIONS.most
+
+
+_ALLOWANCE: ContextVar[_TokenAllowance | None] = ContextVar("tokens of the expressions of a file", default=None)
+
+
+@contextmanager
+def bounded_expressions() -> Iterator[None]:
+    """Let all objects that are checked in a block, as those of one file, share one bound on their expressions."""
+    token = _ALLOWANCE.set(_TokenAllowance())
+    try:
+        yield
+    finally:
+        _ALLOWANCE.reset(token)
+
+
+def too_many_tokens(texts: Iterable[str]) -> bool:
+    """Count the tokens of texts before any of them is parsed, and return whether there are too many.
+
+    Outside of `bounded_expressions` the texts have a bound to themselves.
+    """
+    allowance = _ALLOWANCE.get() or _TokenAllowance()
+    for text in texts:
+        with suppress(TemplateSyntaxError):  # which parsing meets as well, and says where
+            for _ in ENVIRONMENT.lex(text):
+                allowance.left -= 1
+                if allowance.left < 0:
+                    return True
+    return False
 
 
 @lru_cache(maxsize=4096)
@@ -121,7 +164,7 @@ def read_expression(text: str, place: ExpressionSite = TEMPLATE) -> ExpressionRe
         return ExpressionReading(faults=(_LARGE,))
     walk = _Walk(place)
     walk.visit(tree, frozenset(), 0, 0)
-    return ExpressionReading(names=frozenset(walk.names), faults=tuple(dict.fromkeys(walk.faults)))
+    return ExpressionReading(names=frozenset(walk.names), faults=tuple(dict.fromkeys(walk.faults)), nodes=walk.nodes)
 
 
 _DEEP = Fault(message="the expression is nested too deeply")

@@ -19,7 +19,9 @@ from jinja2 import TemplateError
 
 from reconciler.core.expressions import dialect, sandbox
 from reconciler.core.expressions.dialect import has_expression
+from reconciler.core.expressions.work import EvaluationBudget
 from reconciler.errors import InvalidInput, Severity
+from reconciler.model.bounds import FILE_EXPRESSIONS
 from reconciler.model.placement import Placement
 from reconciler.model.policy import Cluster, Workspace
 from reconciler.model.workload import Command, DeploySpec, HelmConfig, Json, ManifestResource, WorkloadTemplate
@@ -85,8 +87,12 @@ def check_expressions(spec: DeploySpec) -> tuple[Finding, ...]:
     leaves = list(_leaves(spec))
     if sum(len(text) for _, text in leaves) > MAX_TEXT:
         return (Finding(loc=("spec",), message=f"the texts that have expressions hold over {MAX_TEXT:,} characters"),)
-    if len({text for _, text in leaves}) > MAX_EXPRESSIONS:
+    different = {text for _, text in leaves}
+    if len(different) > MAX_EXPRESSIONS:
         return (Finding(loc=("spec",), message=f"over {MAX_EXPRESSIONS:,} different texts have expressions"),)
+    if dialect.too_many_tokens(different):
+        message = f"the expressions of the file have over {FILE_EXPRESSIONS}"
+        return (Finding(loc=("spec",), message=message, hint="try shorter ones, or several files"),)
     findings = [
         Finding(loc=loc, message=fault.message, hint=fault.hint)
         for loc, text in leaves
@@ -106,18 +112,25 @@ def check_expressions(spec: DeploySpec) -> tuple[Finding, ...]:
     return tuple(findings)
 
 
+def preparation(spec: DeploySpec) -> int:
+    """Return the steps that it takes to compile the expressions of a spec, about a microsecond each."""
+    readings = (dialect.read_expression(text) for text in {text for _, text in _leaves(spec)})
+    return sum(dialect.TEXT_STEPS + dialect.NODE_STEPS * reading.nodes for reading in readings)
+
+
 def reads_variable(spec: DeploySpec, name: str) -> bool:
     """Tell whether any expression of a spec reads a name of the context."""
     return any(name in dialect.read_expression(text).names for _, text in _leaves(spec))
 
 
 @bounded_suggestions()
-def render(spec: DeploySpec, context: Context) -> DeploySpec:
-    """Render every expression of a spec; parts without any are the same objects in the result.
+def render(spec: DeploySpec, context: Context, budget: EvaluationBudget | None = None) -> DeploySpec:
+    """Render every expression of a spec, out of a fresh budget or one that is given.
 
+    Parts without any are the same objects in the result.
     Raises InvalidInput with one problem for each leaf that fails, at the template's path and line.
     """
-    renderer = _Renderer(context)
+    renderer = _Renderer(context, budget or EvaluationBudget())
     rendered = replace(
         spec,
         helm=tuple(renderer.chart(chart, ("spec", "helmConfig", index)) for index, chart in enumerate(spec.helm)),
@@ -140,9 +153,10 @@ def render(spec: DeploySpec, context: Context) -> DeploySpec:
 class _Renderer:
     """Renders the leaves of one spec with one budget, and collects what fails."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, budget: EvaluationBudget) -> None:
         self.found: list[Finding] = []
         self._context = context
+        self._budget = budget
         self._variables: dict[str, Any] | None = None  # most specs have few expressions, many have none
 
     def chart(self, chart: HelmConfig, loc: Loc) -> HelmConfig:
@@ -205,7 +219,7 @@ class _Renderer:
             self.found.extend(Finding(loc=loc, message=fault.message, hint=fault.hint) for fault in faults)
             return text
         if self._variables is None:
-            self._variables = sandbox.spec_variables(self._context.values())
+            self._variables = sandbox.spec_variables(self._context.values(), self._budget)
         try:
             return sandbox.evaluate(text, self._variables)
         except FAILURES as error:

@@ -359,9 +359,9 @@ def _range(start: int, stop: int | None = None, step: int = 1) -> range:
 ENVIRONMENT = _Environment()
 
 
-def spec_variables(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the variables of one spec: its context, ``range``, and a fresh budget."""
-    return {"range": _range, **values, BUDGET: EvaluationBudget()}
+def spec_variables(values: Mapping[str, Any], budget: EvaluationBudget | None = None) -> dict[str, Any]:
+    """Return the variables of one spec: its context, ``range``, and its budget, a fresh one where none is given."""
+    return {"range": _range, **values, BUDGET: budget or EvaluationBudget()}
 
 
 class _Meter(NodeTransformer):

@@ -35,10 +35,15 @@ class ExhaustedError(TemplateRuntimeError):
 class EvaluationBudget:
     """Units that the expressions of one spec may still spend. It is the only mutable object of a rendering."""
 
-    __slots__ = ("left",)
+    __slots__ = ("_units", "left")
 
     def __init__(self, units: int = MAX_WORK) -> None:
-        self.left = units
+        self._units = self.left = units
+
+    @property
+    def spent(self) -> int:
+        """Units that were paid, those of the operation that was refused included at most."""
+        return self._units - max(self.left, 0)
 
     def spend(self, units: int) -> None:
         """Pay, or raise ExhaustedError."""

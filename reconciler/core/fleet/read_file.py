@@ -16,6 +16,7 @@ from itertools import islice
 from pydantic import ValidationError
 
 from reconciler.bulkhead import Seam, attempt
+from reconciler.core.expressions.dialect import bounded_expressions
 from reconciler.core.fleet.assemble import assemble
 from reconciler.core.fleet.file import (
     AbsentLimits,
@@ -99,6 +100,7 @@ def parse_file(data: bytes) -> ParsedFile:
 
 
 @bounded_suggestions()
+@bounded_expressions()
 def _parse(data: bytes) -> ParsedFile:
     if data.startswith(_UTF16):
         if _DECLARED.search(_without_nulls(data)) is None:

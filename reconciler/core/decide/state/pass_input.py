@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Self
@@ -21,10 +21,10 @@ from reconciler.errors import Problem, Severity
 from reconciler.model.budget import NO_BUDGETS, Budgets
 from reconciler.model.capacity import Observed
 from reconciler.model.demand import Demand
-from reconciler.model.ids import ClusterName, WorkloadId
+from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
 from reconciler.model.ledger import Ledger
 from reconciler.model.placement import Placement, place_name
-from reconciler.model.plan import CHARTS_PENDING
+from reconciler.model.plan import CHARTS_PENDING, UNTRIED
 from reconciler.model.policy import Desired
 from reconciler.model.request import RequestRecord
 from reconciler.model.tree import ROOT, describe_standing
@@ -216,6 +216,25 @@ def given_up(inputs: PassInput, failures: Unwritable) -> Unwritable:
                 if candidate.subset == subset:
                     problems.setdefault((workload, place_name(candidate.cluster, subset)), messages[-1])
     return problems
+
+
+def with_untried(
+    inputs: PassInput, workspaces: Collection[WorkspaceName], good: Collection[tuple[WorkloadId, str]]
+) -> PassInput:
+    """Give up what workspaces could still be placed, for this pass alone. What they have stays as it is.
+
+    `good` are the places whose templates this pass has filled in.
+    """
+    if not workspaces:
+        return inputs
+    untried = {
+        place: UNTRIED
+        for workload in inputs.desired.policies
+        if workload.workspace in workspaces
+        for candidate in inputs.reach.order(workload)
+        if (place := (workload, place_name(candidate.cluster, candidate.subset))) not in good
+    }
+    return replace(inputs, unwritable={**untried, **inputs.unwritable})
 
 
 def _subset_of_place(place: str) -> str:

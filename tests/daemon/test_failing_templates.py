@@ -1,0 +1,97 @@
+"""Templates that fail or take long cost their own workspace, and nobody else's time or capacity."""
+
+from __future__ import annotations
+
+from reconciler.core.decide.decide import decide
+from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.fleet.read_file import parse_file
+from reconciler.daemon.reconcile import Outcome, draft
+from reconciler.model.bounds import FILE_EXPRESSIONS, TEMPLATE_ROUNDS
+from reconciler.model.plan import Plan, Reason
+from tests.builders.passes import SOURCE_FILES, Passes
+from tests.fakes.memory_repository import MemoryRepository
+
+FAILS = "{{ cluster.labels.nope }}"
+LONG = "x{% for i in range(90000) %}{% endfor %}"
+NEIGHBOUR = "zz"
+
+
+def template(name: str, *, workspace: str = "llm", note: str = "x") -> str:
+    """Return a template whose annotation holds a text."""
+    text = (
+        SOURCE_FILES["template.yaml"].replace("vllm", name).replace("workspaceName: llm", f"workspaceName: {workspace}")
+    )
+    return text.replace(
+        f"metadata: {{name: {name}, namespace: demo}}",
+        f"metadata: {{name: {name}, namespace: demo, annotations: {{note: '{note}'}}}}",
+    )
+
+
+def fleet(number: int, note: str) -> Passes:
+    """Return passes over a workspace with so many bursting workloads, and another one with a single workload."""
+    workspaces = SOURCE_FILES["workspaces.yaml"]
+    names = [f"a{index:03}" for index in range(number)]
+    files = {
+        **{name: text for name, text in SOURCE_FILES.items() if name != "template.yaml"},
+        "workspaces.yaml": workspaces + "---\n" + workspaces.replace("name: llm", "name: other"),
+        **{f"{name}.yaml": template(name, note=note) for name in names},
+        "neighbour.yaml": template(NEIGHBOUR, workspace="other"),
+    }
+    passes = Passes(MemoryRepository(files))
+    passes.names, passes.missing, passes.free = (*names, NEIGHBOUR), 4, {"worker-2": 4}
+    return passes
+
+
+def reasons(outcome: Outcome, workspace: str) -> set[Reason]:
+    return {
+        reason
+        for entry in outcome.rendered.suppressed
+        if entry.workload.workspace == workspace
+        for reason in (entry.reason, *(refusal.reason for refusal in entry.refusals))
+    }
+
+
+def test_workspace_of_failing_templates_neither_repeats_the_pass_nor_holds_capacity() -> None:
+    passes = fleet(3 * TEMPLATE_ROUNDS.most, FAILS)
+    decided: list[PassInput] = []
+
+    def decide_and_count(inputs: PassInput) -> Plan:
+        decided.append(inputs)
+        return decide(inputs)
+
+    _, rendered = draft(passes.world(), passes.look(), decide_and_count)
+    assert len(decided) <= TEMPLATE_ROUNDS.most
+    assert {entry.workload.workspace for entry in rendered.suppressed} == {"llm"}
+    outcome = passes.run_once()
+    assert Reason.UNTRIED in reasons(outcome, "llm")
+    assert [placement.workload.name for placement in passes.placements()] == [NEIGHBOUR]
+
+
+def test_few_failing_templates_keep_no_other_of_their_workspace_from_its_place() -> None:
+    passes = fleet(TEMPLATE_ROUNDS.most - 1, FAILS)
+    passes.repository.person("source", {"b.yaml": template("b")})
+    passes.names = (*passes.names[:-1], "b")
+    passes.run_once()
+    assert [placement.workload.name for placement in passes.placements()] == ["b"]
+
+
+def test_long_expressions_of_a_workspace_share_one_bound_and_come_all_the_same() -> None:
+    number = 60
+    passes = fleet(number, LONG)
+    passes.free = {"worker-2": 4 * number + 4}
+    outcome = passes.run_once()
+    first = {placement.workload.name for placement in passes.placements()}
+    assert NEIGHBOUR in first
+    assert 1 < len(first) < number
+    assert Reason.UNTRIED in reasons(outcome, "llm")
+    passes.run()
+    assert len(passes.placements()) == number + 1
+
+
+def test_expressions_of_a_file_share_one_bound() -> None:
+    note = "{{1}}" * 1_666
+    number = 1 + FILE_EXPRESSIONS.most // 4_998
+    documents = [template(f"a{index}", note=f"{index}{note}") for index in range(number)]
+    assert parse_file("---\n".join(documents[:-2]).encode()).problems == ()
+    messages = {problem.message for problem in parse_file("---\n".join(documents).encode()).problems}
+    assert messages == {"the expressions of the file have over 100,000 tokens"}
