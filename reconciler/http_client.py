@@ -24,7 +24,7 @@ import httpx2
 
 from reconciler import __version__
 from reconciler.errors import InvalidInput, Transient
-from reconciler.http_exchange import BoundedTransport, Exchange, Overlong
+from reconciler.http_exchange import BoundedTransport, Exchange, Overlong, RefusedAddress
 from reconciler.model.bounds import HTTP_ANSWER_DEPTH, HTTP_ANSWER_SIZE, HTTP_ANSWER_VALUES, JsonBounds
 from reconciler.text.findings import shortened
 from reconciler.text.json_input import UnreadableJson, parse_json
@@ -185,18 +185,18 @@ class HttpClient:
     ) -> HttpAnswer:
         """Send one request, and read at most `limit` bytes of its answer.
 
-        `timeout` is in seconds, for the whole exchange. `refuse` says why nothing
-        may be sent to the IP address that a name has led to, and is told whether it is one of this machine's own; it is
+        `timeout` is in seconds, for the whole exchange. `refuse` says why nothing may be sent to the IP address that a
+        name has led to, before anything connects to it, and is told whether it is one of this machine's own; it is
         empty where it may, and is not asked about proxies. Raises NoAnswer.
         """
         patience = self._timeout if timeout is None else timeout
-        exchange = Exchange(deadline=time.monotonic() + patience)
+        exchange = Exchange(deadline=time.monotonic() + patience, refuse=refuse)
         try:
             request = self._client.build_request(
                 method, url, params=params, headers=headers, content=body, timeout=patience
             )
-            host = request.url.raw_host.decode("ascii")
-            request.extensions["trace"] = exchange.follow if refuse is None else _check_peer(host, refuse, exchange)
+            exchange.host = request.url.raw_host.decode("ascii")
+            request.extensions["trace"] = exchange.follow
             with self._transport.within(exchange):
                 response = self._client.send(request, stream=True)
                 try:
@@ -206,7 +206,7 @@ class HttpClient:
         except (
             *(httpx2.HTTPError, httpx2.InvalidURL, httpcore2.NetworkError, httpcore2.TimeoutException),
             *(httpcore2.ProtocolError, httpcore2.ProxyError, httpcore2.UnsupportedProtocol),
-            *(Overlong, OSError, ValueError),
+            *(Overlong, RefusedAddress, OSError, ValueError),
         ) as error:
             raise _no_answer(error, self._authorities_from) from error
         return HttpAnswer(
@@ -227,31 +227,6 @@ def _tls(authorities: Path | None, setting: str) -> ssl.SSLContext:
         raise InvalidInput(
             f"reading {authorities or 'SSL_CERT_FILE'}: {problem} (try {setting} with the PEM file of an authority)"
         ) from error
-
-
-def _check_peer(
-    host: str, refuse: Callable[[str, bool], str], exchange: Exchange
-) -> Callable[[str, Mapping[str, Any]], None]:
-    """Return what httpx calls at each step of a request: it leaves a connection to a refused address unused.
-
-    The address is that of the connection itself: a name that is asked for twice may lead to two places.
-    """
-    connecting_to = ""
-
-    def trace(step: str, details: Mapping[str, Any]) -> None:
-        nonlocal connecting_to
-        exchange.follow(step, details)
-        if step == "connection.connect_tcp.started":
-            connecting_to = details["host"]
-        if step == "connection.connect_tcp.complete" and connecting_to == host:
-            stream = details["return_value"]
-            address = stream.get_extra_info("server_addr")[0]
-            # A connection to an address of this machine's own begins there too.
-            if why := refuse(address, address == stream.get_extra_info("client_addr")[0]):
-                stream.close()
-                raise NoAnswer(why)
-
-    return trace
 
 
 def _read_bounded(response: httpx2.Response, limit: int, exchange: Exchange) -> Iterator[bytes]:

@@ -36,6 +36,10 @@ class Overlong(Exception):  # noqa: N818 - it names what was met, as the message
     """A server sends more than an exchange may take; the message is a predicate."""
 
 
+class RefusedAddress(Exception):  # noqa: N818 - it names what was met, as Overlong does
+    """A name has led to an address that nothing may be sent to; the message says why."""
+
+
 @dataclass(slots=True)
 class Exchange:
     """One request and its answer: until when it may last, and what may still come before the body."""
@@ -47,6 +51,20 @@ class Exchange:
     pieces: int = HTTP_PIECES.most
     """Pieces of a few bytes that the body may still have."""
     in_body: bool = False
+    host: str = ""
+    """The host that is asked, which a proxy is not."""
+    refuse: Callable[[str, bool], str] | None = None
+    """Says why nothing may be sent to an IP address, or nothing, as `HttpClient.send` takes it."""
+
+    def check_address(self, host: str, family: socket.AddressFamily, address: Any) -> None:
+        """Check the address that a name has led to, before anything connects: a port that is open would show.
+
+        Raises RefusedAddress.
+        """
+        if self.refuse is not None and host == self.host:
+            why = self.refuse(address[0], _is_own(family, address))
+            if why:
+                raise RefusedAddress(why)
 
     def remaining(self) -> float:
         """Return the seconds left. Raises TimeoutError where there are none."""
@@ -130,16 +148,8 @@ class _Wire(_Stream):
         self._socket.close()
 
     def get_extra_info(self, info: str) -> Any:
-        """Return what httpcore and the check of peers ask for."""
-        match info:
-            case "client_addr":
-                return self._socket.getsockname()
-            case "server_addr":
-                return self._socket.getpeername()
-            case "is_readable":
-                return _is_readable(self._socket)
-            case _:
-                return None
+        """Return what httpcore asks for."""
+        return _is_readable(self._socket) if info == "is_readable" else None
 
 
 class _Tls(_Stream):
@@ -179,7 +189,7 @@ class _Tls(_Stream):
         self._stream.close()
 
     def get_extra_info(self, info: str) -> Any:
-        """Return what httpcore and the check of peers ask for."""
+        """Return what httpcore asks for."""
         return self._tls if info == "ssl_object" else self._stream.get_extra_info(info)
 
     def _run(self, step: Callable[[], _T]) -> _T:
@@ -225,6 +235,7 @@ class _Backend(httpcore2.NetworkBackend):
             addresses = _resolve(host, port, exchange.remaining())
             problem: OSError | None = None
             for index, (family, kind, protocol, _, address) in enumerate(addresses):
+                exchange.check_address(host, family, address)
                 connection = socket.socket(family, kind, protocol)
                 try:
                     connection.settimeout(exchange.remaining() / (len(addresses) - index))
@@ -262,6 +273,14 @@ def _resolve(host: str, port: int, patience: float) -> Sequence[_Address]:
     if isinstance(result, OSError):
         raise result
     return result
+
+
+def _is_own(family: socket.AddressFamily, address: Any) -> bool:
+    """Return whether an address is one of this machine's own: what is sent there begins there too."""
+    with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as route:
+        route.connect(address)  # sends nothing
+        return bool(route.getsockname()[0] == address[0])
+    return False  # nothing leads there
 
 
 @contextmanager

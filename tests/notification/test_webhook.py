@@ -40,6 +40,16 @@ def test_name_that_leads_to_the_daemons_own_machine_is_refused_for_a_workspace(r
     assert len(receiver.taken) == 1
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.1", "2130706433", "0", "[::ffff:7f00:1]", "localhost"])
+def test_nothing_connects_to_the_daemons_own_machine_for_a_workspace(host: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.setblocking(False)
+        with pytest.raises(NotTaken):
+            send(f"http://{host}:{server.getsockname()[1]}/", confined=True)
+        with pytest.raises(BlockingIOError):  # nobody waits there
+            server.accept()
+
+
 def test_address_of_the_daemons_own_machine_is_refused_for_a_workspace() -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as route:
         try:
