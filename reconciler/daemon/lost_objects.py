@@ -37,12 +37,18 @@ class LostObjects:
         self._commit: CommitId | None = None
         self._known: dict[str, dict[str, tuple[BlobId, ...]]] = {}
         """By the path that is asked about: the earlier versions by path, oldest first."""
+        self._beside: dict[tuple[str, BlobId], tuple[BlobId, ...]] = {}
+        """By path and version: what other files became in the commit that took it away."""
 
     def copy(self) -> LostObjects:
         """Return another with the same memory."""
         other = LostObjects(self._history)
-        other._commit, other._known = self._commit, dict(self._known)
+        other._commit, other._known, other._beside = self._commit, dict(self._known), dict(self._beside)
         return other
+
+    def written_beside(self, path: str, blob: BlobId) -> tuple[BlobId, ...]:
+        """Return what other files became in the commit that took a version away."""
+        return self._beside.get((path, blob), ())
 
     def versions(self, commit: CommitId, suspects: Collection[str], read: Read) -> dict[str, tuple[BlobId, ...]]:
         """Return earlier versions that hold objects, by path and oldest first, of paths that may have lost some.
@@ -74,6 +80,7 @@ class LostObjects:
         for name in asked:
             for path, history in by_asked.get(name, ()):
                 versions, whole = _with_objects(history.versions, read)
+                self._beside |= {(path, blob): history.beside[blob] for blob in versions if blob in history.beside}
                 if not (whole or history.ended) and answer.based:
                     before = self._known.get(name, {}).get(path)
                     if before is None:

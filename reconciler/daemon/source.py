@@ -396,7 +396,13 @@ class SourceReader:
             held = ((path, self._in_force[path]) for path in paths if path in self._in_force)
             pasts = {path: (blob,) for path, blob in held if blob in self._parsed}
         past = {path: [(blob, self._read((blob,))[blob]) for blob in blobs] for path, blobs in pasts.items()}
-        yield from lost_contents(past, files, others)
+
+        def written_beside(path: str, blob: BlobId) -> Iterable[ParsedFile]:
+            beside = self._lost.written_beside(path, blob)
+            self._looked_at.update(beside)
+            return self._read(beside).values()
+
+        yield from lost_contents(past, files, others, written_beside)
 
     def _read(self, blobs: Iterable[BlobId]) -> Mapping[BlobId, ParsedFile]:
         """Parse versions of files, and return them."""

@@ -223,7 +223,13 @@ class MemoryRepository:
             before = self._files(each.parent)
             differing = sorted({path for path, _ in before.items() ^ each.tree.items()})
             yield [
-                PathChange(path=path, old=before.get(path), stood=path in before, stands=path in each.tree)
+                PathChange(
+                    path=path,
+                    old=before.get(path),
+                    stood=path in before,
+                    stands=path in each.tree,
+                    new=each.tree.get(path),
+                )
                 for path in differing
             ]
 

@@ -135,6 +135,34 @@ def test_a_file_in_place_of_a_directory_that_was_deleted_before_holds_nothing(re
         assert errors(desired) == []
 
 
+@pytest.mark.parametrize("rest", ["apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n", "# moved\n"])
+def test_a_template_that_has_moved_away_is_deleted_where_it_is(real, tmp_path, rest):
+    """It came back from the file that it had left when that held something else since then."""
+    remote, repository, reader = real
+    remote.commit("main", {PATH: rest, "templates/moved.yaml": TEMPLATE})
+    remote.commit("main", {"README.md": "later"})
+    for desired in (reader.desired(repository.fetch().source), fresh(remote, tmp_path)):
+        assert desired.templates[VLLM].path == "templates/moved.yaml"
+        assert errors(desired) == []
+    remote.commit("main", {"templates/moved.yaml": None})
+    remote.commit("main", {"README.md": "later still"})
+    for desired in (reader.desired(repository.fetch().source), fresh(remote, tmp_path, "later")):
+        assert VLLM not in desired.templates
+        assert errors(desired) == []
+
+
+@pytest.mark.parametrize("into", ["templates/moved.yaml", ".hidden/moved.yaml"])
+def test_a_template_that_has_moved_into_no_good_file_is_not_gone_with_that(real, tmp_path, into):
+    remote, repository, reader = real
+    broken = TEMPLATE.replace("metadata:", "metadata: [", 1)
+    remote.commit("main", {PATH: "# moved\n", into: TEMPLATE if into.startswith(".") else broken})
+    assert VLLM in reader.desired(repository.fetch().source).templates
+    remote.commit("main", {into: None})
+    for desired in (reader.desired(repository.fetch().source), fresh(remote, tmp_path)):
+        assert VLLM in desired.templates
+        assert [line.partition(":")[0] for line in errors(desired)] == [PATH]
+
+
 def test_a_directory_in_the_place_of_a_file_deletes_nothing(real, tmp_path):
     remote, repository, reader = real
     remote.commit("main", {PATH: None, f"{PATH}/README.md": "x"})

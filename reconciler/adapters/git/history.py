@@ -148,7 +148,9 @@ class History:
         while True:
             floor = base or self._beyond_bound(commit)
             chain = ["--first-parent", commit, *([] if floor is None else [f"^{floor}"])]
-            raw = ["log", "-m", "-z", "--raw", "--no-abbrev", "--no-renames", "--format=%H", *chain, "--", *asked]
+            # Of each commit that changed one of the paths, also what it changed elsewhere.
+            form = ["-m", "-z", "--raw", "--full-diff", "--no-abbrev", "--no-renames", "--format=%H"]
+            raw = ["log", *form, *chain, "--", *asked]
             fields = self._local(raw).decode(errors="surrogateescape").split("\0")
             histories = path_histories(paths, itertools.chain([uncommitted], _path_changes(fields, self._shallow())))
             if base is not None or all(history.ended for history in histories.values()):
@@ -244,13 +246,14 @@ def _path_changes(fields: Iterable[str], shallow: Collection[str]) -> Iterator[l
             if field.strip("\n") in shallow:
                 return
             continue
-        before, after, old, _, _ = field.lstrip("\n")[1:].split(" ")
+        before, after, old, new, _ = field.lstrip("\n")[1:].split(" ")
         changes.append(
             PathChange(
                 path=next(rest),
                 old=BlobId(old) if before in _FILES else None,
                 stood=before != _ABSENT,
                 stands=after != _ABSENT,
+                new=BlobId(new) if after in _FILES else None,
             )
         )
     if changes:

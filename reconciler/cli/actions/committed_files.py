@@ -96,9 +96,12 @@ def _lost(
         parsed.update({blob: parse_file(data) for blob, data in contents.items()})
         return {blob: parsed.get(blob, ParsedFile()) for blob in wanted}
 
-    pasts = LostObjects(tree).versions(tree.head, paths, read)
+    history = LostObjects(tree)
+    pasts = history.versions(tree.head, paths, read)
     versions = {path: [(blob, read((blob,))[blob]) for blob in blobs] for path, blobs in pasts.items()}
-    yield from lost_contents(versions, files, others)
+    yield from lost_contents(
+        versions, files, others, lambda path, blob: read(history.written_beside(path, blob)).values()
+    )
 
 
 def _decoded(top: Path, conversions: Mapping[str, Conversion]) -> Iterator[tuple[str, ParsedFile]]:

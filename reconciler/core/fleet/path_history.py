@@ -9,8 +9,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from reconciler.core.fleet.read_file import is_read
 from reconciler.model.ids import BlobId
 from reconciler.model.tree import EntryType, TreeEntry
+
+_MOST_BESIDE = 1_000
+"""Files of one commit that are looked at for what has moved into them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +28,8 @@ class PathChange:
     """Whether a file, a link or a submodule stood there before."""
     stands: bool
     """Whether one stands there after it."""
+    new: BlobId | None = None
+    """The regular file after; None for none, for a link and for a submodule."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +41,9 @@ class PathHistory:
     versions: tuple[BlobId, ...] = ()
     ended: bool = False
     """Whether they go back to where the path was added or deleted; False where there may be older ones."""
+    beside: Mapping[BlobId, tuple[BlobId, ...]] = field(default_factory=dict)
+    """By version: what other files became in the commit that took it away, into which its objects may have moved; none
+    of a commit that changed very many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,8 +61,11 @@ def path_histories(asked: Collection[str], commits: Iterable[Sequence[PathChange
     """Follow paths back through the changes of commits, newest first."""
     open_paths = {path: path for path in asked}
     versions: dict[str, list[BlobId]] = {path: [] for path in asked}
+    beside: dict[str, dict[BlobId, tuple[BlobId, ...]]] = {path: {} for path in asked}
     owners = dict(open_paths)
     for changes in commits:
+        written = [(change.path, change.new) for change in changes if change.new is not None and is_read(change.path)]
+        written = written if len(written) <= _MOST_BESIDE else []
         removed = [change for change in changes if change.stood and not change.stands]
         added = [change for change in changes if change.stands and not change.stood]
         hidden: dict[str, str] = {}
@@ -67,6 +79,9 @@ def path_histories(asked: Collection[str], commits: Iterable[Sequence[PathChange
                 continue
             if change.old is not None:
                 versions[change.path].append(change.old)
+                beside.setdefault(change.path, {}).setdefault(
+                    change.old, tuple(blob for path, blob in written if path != change.path)
+                )
             if not change.stood:
                 del open_paths[change.path]
                 for other in removed:
@@ -78,7 +93,12 @@ def path_histories(asked: Collection[str], commits: Iterable[Sequence[PathChange
         if not open_paths:
             break
     return {
-        path: PathHistory(asked=owner, versions=tuple(dict.fromkeys(versions[path])), ended=path not in open_paths)
+        path: PathHistory(
+            asked=owner,
+            versions=tuple(dict.fromkeys(versions[path])),
+            ended=path not in open_paths,
+            beside=beside.get(path, {}),
+        )
         for path, owner in owners.items()
     }
 

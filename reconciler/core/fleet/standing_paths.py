@@ -9,7 +9,7 @@ document.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from reconciler.core.fleet.assemble import is_ignored, without_definitions_elsewhere
@@ -132,11 +132,13 @@ def lost_contents(
     pasts: Mapping[str, Sequence[tuple[BlobId, ParsedFile]]],
     files: Mapping[str, ParsedFile],
     others: Mapping[str, TreeEntry],
+    written_beside: Callable[[str, BlobId], Iterable[ParsedFile]],
 ) -> Iterator[LostContent]:
     """Yield what stood in paths in whose place something else stands.
 
     `pasts` are the earlier versions with objects, oldest first; `files` are what is read now, and `others` all further
-    entries.
+    entries. What the commit that took a version away has `written_beside` in other files was moved there, wherever it
+    is now.
     """
     fleets = {FLEET_FILE: files[FLEET_FILE]} if FLEET_FILE in files else {}
     for path in sorted(pasts, key=lambda path: (path != FLEET_FILE, path)):
@@ -149,6 +151,8 @@ def lost_contents(
         blob, version = pasts[path][position]
         elsewhere = held_names(other for name, other in files.items() if name != path)
         lost = without_objects_elsewhere(version, elsewhere)
+        if version_in_force([lost], file) is not None:
+            lost = without_objects_elsewhere(lost, held_names(written_beside(path, blob)))
         lost = without_definitions_elsewhere({**fleets, path: lost})[path]
         if version_in_force([lost], file) is not None:
             fleets |= {path: lost} if path == FLEET_FILE else {}
