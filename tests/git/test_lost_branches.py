@@ -199,6 +199,54 @@ def test_mirror_that_is_made_again_still_knows(remote: Remote, known: list[Commi
         assert not list(cache.glob("*/known"))
 
 
+@KINDS
+@pytest.mark.parametrize("opened", ["still", "again", "beside"])
+@pytest.mark.exhaustive(one_in=3)
+def test_mirror_that_is_made_again_while_a_branch_is_lost_restores_it_to_the_commit(
+    remote: Remote, known: list[CommitId], kind: BranchLossKind, opened: str, tmp_path: Path
+) -> None:
+    """A git that is killed, or has no room for a file, makes a mirror look broken that alone holds the commits."""
+    cache = tmp_path / "shared"
+    with GitRepository(remote.url, cache=cache) as first:
+        first.fetch()
+        first.log(known[-1])
+        _lose(remote, known, kind)
+        first.fetch()
+        remote.git("reflog", "expire", "--expire=now", "--all")
+        remote.git("gc", "-q", "--prune=now")
+        for _ in range(2):
+            first._branches._renew()
+            assert [(loss.known, loss.known_at) for loss in first.fetch().losses] == [(known[-1], LAST)]
+        if opened == "beside":
+            with GitRepository(remote.url, cache=cache) as other:
+                assert [loss.known_at for loss in other.fetch().losses] == [LAST]
+        if opened != "again":
+            _settle(first)
+    with GitRepository(remote.url, cache=cache) as again:
+        if opened == "again":
+            _settle(again)
+        tips = again.fetch()
+        assert tips.losses == ()
+        assert tips.output is not None
+        assert set(known) <= {commit.id for commit in again.log(tips.output)}
+    assert [*cache.glob("*/aside.git")] == []
+
+
+NOTES = ("", "x", "refs/overspill/known/output/placements", "a b", "\0", "refs/overspill/known/output/placements -x -")
+
+
+@pytest.mark.parametrize("line", NOTES)
+def test_note_of_known_tips_that_cannot_be_read_is_none(
+    remote: Remote, known: list[CommitId], line: str, tmp_path: Path
+) -> None:
+    cache = tmp_path / "shared"
+    with GitRepository(remote.url, cache=cache) as first:
+        first.fetch()
+        (first.directory / "known").write_text(f"{line}\n")
+    with GitRepository(remote.url, cache=cache) as again:
+        assert (again.fetch().output, again.tips().losses) == (known[-1], ())
+
+
 @pytest.mark.parametrize("kind", [BranchLossKind.GONE, BranchLossKind.REWOUND])
 def test_restored_branch_is_the_same_to_the_commit(
     remote: Remote, repository: GitRepository, known: list[CommitId], kind: BranchLossKind

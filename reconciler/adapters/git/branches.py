@@ -355,7 +355,7 @@ class RemoteBranches:
         """Replace the mirror by an empty one; the next fetch fills it."""
         self.known.remember(overwritten or {})
         self.reader.close()
-        self._mirror.throw_away()
+        self._mirror.throw_away(is_lost=bool(self.known.losses))
         self.renewals += 1
         self.tips = Tips(source=None, output=None)
         self._branches = None

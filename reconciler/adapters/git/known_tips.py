@@ -165,6 +165,8 @@ class KnownTips:
         if settled:
             self._write()
         self.losses = losses
+        if not losses:
+            self._mirror.forget_aside()
 
     def contains(self, branch: str, tip: CommitId, known: KnownTip) -> bool | None:
         """Return whether a commit is at or before the tip, and fetch as much history as that takes.
@@ -202,7 +204,7 @@ class KnownTips:
         return self._reader.holds(commit)
 
     def obtain(self, commit: CommitId) -> bool:
-        """Fetch a commit from the mirror of another process or, by its id, from the remote, if either has it."""
+        """Fetch a commit from another mirror on this disk or, by its id, from the remote, if either has it."""
         if self.holds(commit):
             return True
         self.fetch_beside(f"+{KNOWN}*:{_SEEN}*")
@@ -211,10 +213,13 @@ class KnownTips:
         return self.holds(commit)
 
     def fetch_beside(self, refspec: str) -> None:
-        """Fetch refs from the mirror of the passes, if that is another one and has them."""
-        if self._mirror.beside is not None:
-            local = replace(self._runner, environment={**self._runner.environment, "GIT_ALLOW_PROTOCOL": "file"})
-            local.run([*FETCH, "--update-shallow", str(self._mirror.beside / "mirror.git"), refspec])
+        """Fetch refs from the mirror of the passes, if that is another one and has them, and from one put aside."""
+        beside = self._mirror.beside
+        mirrors = [] if beside is None else [beside / "mirror.git", beside / self._mirror.aside.name]
+        local = replace(self._runner, environment={**self._runner.environment, "GIT_ALLOW_PROTOCOL": "file"})
+        for mirror in (*mirrors, self._mirror.aside):
+            if mirror.is_dir():
+                local.run([*FETCH, "--update-shallow", str(mirror), refspec])
 
     def seen_ref(self, branch: str) -> str:
         """Return the ref of a branch as the remote has it, while it does not follow what is known."""
@@ -376,8 +381,8 @@ def _read(file: Path) -> dict[str, KnownTip]:
     tips: dict[str, KnownTip] = {}
     with contextlib.suppress(OSError, UnicodeDecodeError):
         for line in file.read_text(encoding="utf-8").splitlines():
-            ref, commit, at, *by = line.split(" ")
             with contextlib.suppress(ValueError):
+                ref, commit, at, *by = line.split(" ")
                 moment = None if at == "-" else read_date(at)
-                tips[ref] = KnownTip(commit=CommitId(commit), at=moment, reported_by=unquote(" ".join(by)))
+                tips[ref] = KnownTip(commit=read_commit_id(commit), at=moment, reported_by=unquote(" ".join(by)))
     return tips

@@ -99,9 +99,21 @@ class Mirror:
         """Tell whether the directory holds a git repository."""
         return (self.git_dir / "HEAD").is_file() and (self.git_dir / "objects").is_dir()
 
-    def throw_away(self) -> None:
-        """Remove the repository."""
+    @property
+    def aside(self) -> Path:
+        """A repository that was taken for broken while a branch was lost; nobody else may hold what is in it."""
+        return self._place / "aside.git"
+
+    def throw_away(self, *, is_lost: bool = False) -> None:
+        """Remove the repository; while a branch is lost the first one is put aside until that is settled."""
+        if is_lost and not self.aside.exists():
+            with contextlib.suppress(OSError):
+                self.git_dir.rename(self.aside)
         _remove(self.git_dir)
+
+    def forget_aside(self) -> None:
+        """Remove what was put aside."""
+        _remove(self.aside)
 
     def shallow(self) -> frozenset[str]:
         """Return the commits that were fetched without their parents."""
