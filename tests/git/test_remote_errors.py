@@ -80,7 +80,7 @@ Host key verification failed.
         ("remote: 2FA required", "2FA", "account"),
         ("fatal: unable to access 'https://h/': The requested URL returned error: 402", "402", "account"),
         ("remote: You are not allowed to download code from this project.", "download", "access to the repository"),
-        ("remote: This deploy key does not have write access to this project.", "write", "access to the repository"),
+        ("remote: This deploy key does not have write access to this project.", "write", "let the deploy key write"),
         ("remote: TF400813: The user 'x' is not authorized to access this resource.", "TF400813", "access to the repo"),
         (
             "remote: You must use a personal access token with 'read_repository' scope for Git over HTTP.",
@@ -292,6 +292,9 @@ def test_changed_host_key_is_an_alarm_that_advises_to_ask_the_host(said: str) ->
             "error: GH013: Repository rule violations found.\nremote: - Changes must be made through a pull request.",
             "except",
         ),
+        ("Branch x can only be modified through pull requests. Check your branch permissions", "except"),
+        ("GitLab: This deploy key does not have write access to this project.", "let the deploy key write"),
+        ("error: refusing to update checked out branch: refs/heads/placements", "check another branch out"),
         ("GitLab: the push is greater than the 5120 MB limit", "file sizes"),
         ("hint: sign your commits\nremote: Jira issue is missing in the commit message", "OVERSPILL_COMMIT_TRAILERS"),
     ],
@@ -304,6 +307,26 @@ def test_rule_on_content_is_not_answered_with_the_right_to_push(remark: str, rem
     assert remark.splitlines()[0] in str(error)
     assert remedy in str(error)
     assert "allow this login to push" not in str(error)
+
+
+@pytest.mark.parametrize(
+    ("summary", "remark"),
+    [
+        ("TF401027: You need the Git 'GenericContribute' permission to perform this action.", ""),
+        (
+            "push declined due to repository rule violations",
+            "error: GH013: x\nremote: - Cannot update this protected ref.",
+        ),
+        ("protected branch hook declined", "error: You're not authorized to push to this branch."),
+        ("pre-receive hook declined", "Gitea: User permission denied for writing."),
+        ("pre-receive hook declined", "You don't have write access to this project"),
+        ("prohibited by Gerrit: not permitted: update", ""),
+    ],
+)
+def test_login_that_may_not_push_is_told_as_that(summary: str, remark: str) -> None:
+    error = rejection("pushing", f"[remote rejected] ({summary})", f"remote: {remark}\n", SSH, branch="placements")
+    assert type(error) is InvalidInput
+    assert "allow this login to push" in str(error)
 
 
 def test_summary_alone_names_the_rule() -> None:

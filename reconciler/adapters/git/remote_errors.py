@@ -189,7 +189,7 @@ _MEANINGS = (
     ),
     _row(
         _Reaction.PERSON,
-        r"marked as read.only|read.only (?:mirror|deploy key|key|copy)|is a mirror",
+        r"marked as read.only|read.only (?:mirror|deploy key|key|copy)|is a mirror|deploy key does not have write",
         "let the deploy key write, or name the repository that the mirror is made from",
     ),
     _row(
@@ -266,7 +266,7 @@ _MEANINGS = (
     _row(
         _Reaction.PERSON,
         r"error: 403|access (?:was |is )?denied|permission .{0,200}denied|not (?:allowed|authori[sz]ed|permitted) to "
-        r"|(?:not|n't) have .{0,40}(?:access|permission)|access .{0,60}not granted",
+        r"|(?:not|n't) have .{0,40}(?:access|permission)|need the .{0,60}permission|access .{0,60}not granted",
         _LOGIN_MAY,
     ),
     _row(
@@ -303,6 +303,11 @@ _MEANINGS = (
 """Failures of any command."""
 
 _RULES = (
+    _row(
+        _Reaction.PERSON,
+        r"checked out",
+        "check another branch out in that repository, or name a bare one (`git clone --bare`)",
+    ),
     _row(
         _Reaction.PERSON,
         r"create or update workflow|\bworkflows? (?:scope|permission)",
@@ -346,7 +351,7 @@ _RULES = (
     _row(_Reaction.PERSON, r"\bLFS\b|locked by", "unlock the files of the output branch, and let it be free of LFS"),
     _row(
         _Reaction.PERSON,
-        r"(?:through|use) a pull request|required status check|review.{0,20} required|requires? .{0,20}review",
+        r"(?:through|use) (?:a )?pull request|required status check|review.{0,20} required|requires? .{0,20}review",
         "except this login from the rule that asks for pull requests, reviews or checks on the output branch",
     ),
     _row(
@@ -366,7 +371,7 @@ _LACKING = "shallow update not allowed"
 _IN_THE_WAY = re.compile(r"'refs/heads/([^']+)' exists; cannot create")
 """git keeps no branch below the name of another."""
 _MAY_NOT = re.compile(
-    r"protected branch|not permitted|not allowed|prohibited|denied|deny|denying|checked out|GH006"
+    r"protected (?:branch|ref)|not permitted|not allowed|prohibited|denied|deny|denying|GH006"
     r"|do not have permission|insufficient|unauthori[sz]ed",
     re.IGNORECASE,
 )
@@ -426,7 +431,7 @@ def rejection(doing: str, summary: str, stderr: str, remote: Remote, *, branch: 
     if meaning is not None and meaning.remedy != _LOGIN_MAY:
         return _error(doing, meaning, [summary, *remarks], remote)
     shown = _shorten([summary, *remarks], "")
-    if _MAY_NOT.search(words):
+    if meaning is not None or _MAY_NOT.search(words):
         return InvalidInput(
             f"{doing}: {shown} (try: allow this login to push to the branch; its commits are never forced)"
         )
