@@ -358,7 +358,7 @@ def test_key_of_another_type_than_the_known_one_is_an_alarm(tmp_path: Path, port
     url = f"ssh://git@git.example.com{port and f':{port}'}/acme/fleet.git"
     remote = check_address(url, Credentials(known_hosts=known_hosts))
     public = key.with_suffix(".pub").read_text()
-    for name in ("", "other.example.com"):
+    for name in ("", "other.example.com", "@revoked *"):
         known_hosts.write_text(f"{name} {public}" if name else "")
         error = failure("fetching", said, remote)
         assert type(error) is InvalidInput

@@ -16,6 +16,8 @@ from reconciler.adapters.operating_system import foreign_environment
 
 _PATIENCE = 10.0
 """Seconds for each program: none of them talks to the host."""
+_NO_KEY = ("#", "@revoked")
+"""Lines of ssh-keygen that are remarks, and keys that no host may show: `@revoked *` stands for every host."""
 _FILES = ("userknownhostsfile", "globalknownhostsfile")
 
 
@@ -31,7 +33,8 @@ def are_keys_known(remote: Remote) -> bool:
     if port != "22" and "hostkeyalias" not in settings:
         name = f"[{name}]:{port}"
     files = [file for setting in _FILES for file in settings.get(setting, "").split()]
-    return bool(name) and any(_lines(["ssh-keygen", "-F", name, "-f", file]) for file in files)
+    found = (line for file in files for line in _lines(["ssh-keygen", "-F", name, "-f", file]))
+    return bool(name) and any(not line.startswith(_NO_KEY) for line in found)
 
 
 def _host(url: str) -> tuple[str, str]:
