@@ -262,3 +262,15 @@ def test_mirror_that_is_made_again_does_without_what_the_host_has_thrown_away(
         repository.fetch()
     after = fleet.push(fleet.commit(by="bob"))
     assert held(repository.fetch()) == (after, None)
+
+
+@pytest.mark.parametrize("by", ["", "ann"])
+def test_commit_that_somebody_names_in_a_decision_lends_no_file_without_a_signature(fleet: Fleet, by: str) -> None:
+    """An empty disk takes files of a branch that was rewritten for what stood before."""
+    other = fleet.commit(by=by)
+    fleet.decide(other)
+    tip = fleet.push(fleet.commit(by="bob"))
+    with fleet.open("empty") as repository:
+        assert held(repository.fetch()) == (tip, None)
+        (before,) = repository.past_versions(tip, ["fleet.yaml"]).paths.values()
+        assert len(before.versions) == (1 if by else 0)

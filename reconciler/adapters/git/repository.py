@@ -147,8 +147,8 @@ class GitRepository:
         except OverspillError:
             mirror.close()
             raise
-        self._rewritten = RewrittenSource(self._branches, committer)
         self._signed_source = SignedSource(self._branches, allowed_signers, committer) if allowed_signers else None
+        self._rewritten = RewrittenSource(self._branches, committer, self._signed_source)
         self._written: tuple[CommitId | None, frozenset[CommitId]] = (None, frozenset())
         self._on_source: frozenset[CommitId] = frozenset()
         self._projected: dict[CommitId, tuple[CommitId | None, Branch]] = {}

@@ -17,6 +17,7 @@ from reconciler.adapters.git.branches import RemoteBranches
 from reconciler.adapters.git.decisions import decided_on
 from reconciler.adapters.git.history import History
 from reconciler.adapters.git.objects import parse_entries
+from reconciler.adapters.git.signed_source import SignedSource
 from reconciler.core.fleet.path_history import PathHistories, PathHistory
 from reconciler.errors import Conflict
 from reconciler.model.ids import BlobId, CommitId
@@ -31,9 +32,10 @@ _MOST_DECISIONS = 200
 class RewrittenSource:
     """Remembers the tips of the source branch that later ones do not follow, in refs of the mirror."""
 
-    def __init__(self, branches: RemoteBranches, committer: Identity) -> None:
-        """Take the committer of our own commits; nothing is read yet."""
+    def __init__(self, branches: RemoteBranches, committer: Identity, signed: SignedSource | None) -> None:
+        """Take the committer of our own commits, and the signatures where they are required; nothing is read yet."""
         self._branches = branches
+        self._signed = signed
         self._committer = committer
         self._place = f"refs/overspill/rewritten/{quote(branches.source.removeprefix('refs/heads/'), safe='')}/"
         self._last, self._former = f"{self._place}last", f"{self._place}former/"
@@ -95,6 +97,8 @@ class RewrittenSource:
         for earlier in islice(decided_on(branches, self._committer, most=_MOST_DECISIONS), _MOST):
             if earlier == tip or not branches.known.obtain(earlier):
                 continue
+            if self._signed is not None and not self._signed.is_signed(earlier):
+                continue  # anybody who pushes to the output branch can name a commit there
             if _reaches(branches.history(line), tip, earlier):
                 first = earlier if self._history().leads_to(tip, earlier) else first
             elif not _reaches(branches.history(earlier), earlier, tip):

@@ -92,6 +92,10 @@ class SignedSource:
             return tips
         return replace(tips, source=found.commit, held_back=SourceTip(commit=found.tip, why=found.why, said=found.said))
 
+    def is_signed(self, commit: CommitId) -> bool:
+        """Return whether an allowed signer has signed a commit of the mirror; False where that cannot be checked."""
+        return self._fault(commit)[0] is None
+
     def _find(self, tip: CommitId, signers: str) -> _Found:
         why, said = self._fault(tip)
         try:
@@ -109,11 +113,11 @@ class SignedSource:
         self._branches.local(["update-ref", self._ref, commit])
         return _Found(tip=tip, signers=signers, mirror=self._branches.renewals, commit=commit, why=why, said=said)
 
-    def _fault(self, tip: CommitId) -> tuple[SignatureFault | None, str]:
-        """Look at the signature of the tip; also return what keeps git from looking at it."""
+    def _fault(self, commit: CommitId) -> tuple[SignatureFault | None, str]:
+        """Look at the signature of a commit; also return what keeps git from looking at it."""
         try:
             with self._verifying() as runner:
-                return None if _is_signed(runner, tip) else SignatureFault.UNSIGNED, ""
+                return None if _is_signed(runner, commit) else SignatureFault.UNSIGNED, ""
         except (InvalidInput, Transient) as error:
             return SignatureFault.UNCHECKED, str(error)
 
