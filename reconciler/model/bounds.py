@@ -117,7 +117,7 @@ TEMPLATE_ROUNDS = InputBound(
 )
 SOURCE_HISTORY = InputBound(
     input=BoundedInput.FILES,
-    of="the history of the source branch that is read for what stood in a file, and for a deletion",
+    of="the history of a branch that is read for what stood in a file, for a deletion, or for a commit",
     most=10_000,
     unit=Unit.COMMITS,
     beyond="is not read further back",

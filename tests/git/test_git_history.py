@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from datetime import timedelta
 
 import pytest
@@ -11,6 +12,7 @@ from reconciler.adapters.git.commits import parse
 from reconciler.adapters.git.history import FIRST_STEP
 from reconciler.adapters.git.repository import COMMITTER
 from reconciler.errors import Conflict, InvalidInput, Transient
+from reconciler.model.bounds import SOURCE_HISTORY
 from reconciler.model.ids import BlobId, CommitId
 from reconciler.model.tree import Commit, Proposal
 from tests.builders.remote import MORNING
@@ -146,6 +148,24 @@ def test_reading_back_on_one_branch_leaves_the_other_shallow(remote, fresh, tmp_
     repository.log(output[-1])
     (shallow,) = (tmp_path / "cache0").glob("*/mirror.git/shallow")
     assert shallow.read_text().split() == [source[-1]]
+
+
+def test_unknown_commit_is_searched_for_up_to_the_bound_alone(remote, fresh, tmp_path):
+    tip = _past(remote, "main", 2 * SOURCE_HISTORY.most)[-1]
+    repository = fresh()
+    with pytest.raises(InvalidInput):
+        repository.entries(CommitId("1" * 40))
+    (mirror,) = (tmp_path / "cache0").glob("*/mirror.git")
+    held = int(subprocess.check_output(["git", "-C", mirror, "rev-list", "--count", tip]))
+    assert SOURCE_HISTORY.most <= held < 2 * SOURCE_HISTORY.most
+
+
+def test_commit_of_a_history_with_dates_out_of_order_is_found(remote, fresh):
+    first = remote.commit("main", {"file": "1"}, at=MORNING + timedelta(days=9000))
+    for number in range(9):
+        remote.commit("main", {"file": f"later {number}"}, at=MORNING - timedelta(days=number))
+    repository = fresh()
+    assert [entry.path for entry in repository.entries(first)] == ["file"]
 
 
 def test_history_that_was_rewritten_meanwhile_is_a_conflict(remote, fresh):

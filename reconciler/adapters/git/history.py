@@ -188,14 +188,31 @@ class History:
         return raw
 
     def reaches(self, tip: CommitId, commit: CommitId) -> bool:
-        """Tell whether a commit is at or before the tip, side branches included."""
+        """Tell whether a commit is at or before the tip, side branches included.
+
+        The history is deepened up to its bound; what lies further back counts as no part of it.
+        """
         steps = self._steps(tip)
-        while True:
+        while not self._leads_back(tip, commit):
             ids = self._local(["rev-list", tip]).decode().split()
             if commit in ids:
                 return True
-            if not self._cut(ids) or not next(steps):
+            if len(ids) >= SOURCE_HISTORY.most or not self._cut(ids) or not next(steps):
                 return False
+        return True
+
+    def _leads_back(self, tip: CommitId, commit: CommitId) -> bool:
+        """Return whether a walk from a tip meets a commit in the mirror before those that are dated earlier than it.
+
+        Where dates are out of order it may miss the commit.
+        """
+        try:
+            self._reader_one(commit)
+        except Missing:
+            return False
+        if self._local(["rev-list", "--no-walk", commit]).decode().split() != [commit]:
+            return False  # a file, a directory or a tag
+        return not self._local(["rev-list", "--max-count=1", commit, f"^{tip}"])
 
     def _cut(self, ids: Sequence[str]) -> bool:
         """Tell whether one of these commits is shallow: its parents are not in the mirror."""
