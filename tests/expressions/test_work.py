@@ -16,11 +16,12 @@ from typing import Any
 
 import pytest
 
+from reconciler.core.capacity.gangs import with_replicas
 from reconciler.core.expressions import sandbox
 from reconciler.core.expressions.render import FAILURES
-from reconciler.core.expressions.work import FILTERS, METHODS, EvaluationBudget, ExhaustedError, copied
+from reconciler.core.expressions.work import FILTERS, METHODS, SHORT_WORK, EvaluationBudget, ExhaustedError, copied
 from reconciler.errors import InvalidInput
-from tests.builders.deploy_specs import rendered
+from tests.builders.deploy_specs import rendered, spec
 
 END = "{% endfor %}"
 
@@ -150,3 +151,10 @@ def test_a_key_that_holds_itself_many_times_over_is_paid_for(use: str) -> None:
     loops = [f"{{% for {name} in [({f'{below},' * 60})] %}}" for below, name in pairwise("abcd")]
     with pytest.raises(InvalidInput, match="too much work"):
         rendered("{% for a in [1] %}" + "".join(loops) + use + END * 4)
+
+
+@pytest.mark.parametrize("steps", [SHORT_WORK // 2, 2 * SHORT_WORK])
+def test_expressions_that_are_evaluated_for_each_number_of_replicas_have_a_small_budget(steps: int) -> None:
+    text = f"x{{% for i in range({steps}) %}}{{% endfor %}}{{{{ replicas }}}}"
+    (made,) = with_replicas(spec(("settings", {"kind": "ConfigMap", "data": {"a": text}})), 3).manifests
+    assert made.manifest["data"]["a"] == ("x3" if steps < SHORT_WORK else text)

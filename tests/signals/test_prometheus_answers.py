@@ -133,7 +133,7 @@ def test_an_expression_that_fails_for_one_workload_is_told_and_the_others_are_as
 
 
 def test_all_queries_about_a_workload_share_one_budget() -> None:
-    text = "up{% for i in range(30000) %}{% endfor %}"
+    text = "up{% for i in range(3000) %}{% endfor %}"
     queries = tuple(Query(name=f"q{number}", text=text, per_replica=1) for number in range(9))
     asked, problems = questions(desired(ordering("worker-2", signals=queries), workloads=(VLLM,)))
     assert (len(asked), len(problems)) == (3, 6)

@@ -28,6 +28,7 @@ from reconciler.core.capacity.shared_topology import (
 from reconciler.core.expressions import dialect, sandbox
 from reconciler.core.expressions.dialect import has_expression
 from reconciler.core.expressions.render import FAILURES
+from reconciler.core.expressions.work import SHORT_WORK, EvaluationBudget
 from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.core.workloads.builtin_kinds import NO_KINDS, Kinds, kind_of
 from reconciler.core.workloads.paths import at
@@ -392,8 +393,11 @@ def has_gang_manifest(spec: DeploySpec, kinds: Kinds = NO_KINDS) -> bool:
 
 
 def with_replicas(spec: DeploySpec, replicas: int) -> DeploySpec:
-    """Render the expressions that read ``replicas`` and nothing else; others stay as they are."""
-    values = sandbox.spec_variables({"replicas": replicas})
+    """Render the expressions that read ``replicas`` and nothing else; others stay as they are, and so do long ones.
+
+    A number that stays an expression is an unknown one.
+    """
+    values = sandbox.spec_variables({"replicas": replicas}, EvaluationBudget(SHORT_WORK))
     manifests = tuple(
         replace(manifest, manifest=_with_replicas(manifest.manifest, values)) for manifest in spec.manifests
     )

@@ -23,6 +23,9 @@ from jinja2 import TemplateRuntimeError, Undefined
 MAX_WORK = 100_000
 """Units that the expressions of one spec may spend together: a tenth of a second at most."""
 
+SHORT_WORK = MAX_WORK // 10
+"""Units for what is evaluated of all workloads, placed or not: the queries about one, and its numbers of replicas."""
+
 _TEXT = 6
 _PAIRS = 8
 """Characters that are copied for a unit, and pairs that are compared for one, as powers of two."""
@@ -49,7 +52,7 @@ class EvaluationBudget:
         """Pay, or raise ExhaustedError."""
         self.left -= units
         if self.left < 0:
-            raise ExhaustedError(f"the expressions do too much work (more than {MAX_WORK:,} steps)")
+            raise ExhaustedError(f"the expressions do too much work (more than {self._units:,} steps)")
 
     def copy(self, characters: int) -> None:
         """Pay for characters that are copied into a text."""

@@ -19,6 +19,7 @@ from reconciler.core.capacity.pod_requirements import pods_of_spec
 from reconciler.core.engines import autoscaled_replicas
 from reconciler.core.expressions import dialect, render, sandbox
 from reconciler.core.expressions.dialect import has_expression
+from reconciler.core.expressions.work import SHORT_WORK, EvaluationBudget
 from reconciler.core.fleet.replica_paths import FIXED, REPLICAS, SHARE, FixedReplicas, share_expressions
 from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.core.workloads.builtin_kinds import Kinds, kind_of
@@ -319,7 +320,8 @@ def _check_evaluated_number(
     manifest: Mapping[str, Json], paths: tuple[Path, ...], loc: Loc, kinds: Kinds
 ) -> tuple[Finding, ...]:
     """Warn of an expression that gives another number than the replicas, as far as it reads nothing else."""
-    variables = sandbox.spec_variables({})  # of one budget, however many expressions and tries there are
+    # Of one budget, however many expressions and tries there are.
+    variables = sandbox.spec_variables({}, EvaluationBudget(SHORT_WORK))
     for replicas in _TRIED:
         rendered: Json = manifest
         for field_path in paths:

@@ -19,6 +19,7 @@ from jinja2 import TemplateError
 
 from reconciler.bulkhead import Seam, attempt
 from reconciler.core.expressions import dialect, sandbox
+from reconciler.core.expressions.work import SHORT_WORK, EvaluationBudget
 from reconciler.core.signals.question import MOST, Question, SourcedSignal
 from reconciler.errors import Bug, InvalidInput, Problem, Severity
 from reconciler.model.policy import Desired
@@ -151,7 +152,7 @@ def _variables(template: WorkloadTemplate) -> Mapping[str, Any]:
         "template": str(template.name),
         "workspace": str(template.workspace),
     }
-    return sandbox.spec_variables({name: quoted(value) for name, value in names.items()})
+    return sandbox.spec_variables({name: quoted(value) for name, value in names.items()}, EvaluationBudget(SHORT_WORK))
 
 
 def _evaluate_query(text: str, variables: Mapping[str, Any]) -> str:
