@@ -258,6 +258,32 @@ def test_restored_branch_is_the_same_to_the_commit(
     _write(repository, 6)
 
 
+@KINDS
+@pytest.mark.parametrize("accept", [False, True])
+@pytest.mark.exhaustive(one_in=2)
+def test_commits_of_a_restoration_have_the_lines_of_the_organisation_and_a_name_that_git_takes(
+    remote: Remote, known: list[CommitId], kind: BranchLossKind, accept: bool, tmp_path: Path
+) -> None:
+    """They pass the host's rules as all others do; a push of known commits makes none."""
+    line = "Signed-off-by: Bot <bot@example.com>"
+    with GitRepository(remote.url, cache=tmp_path / "shared", trailers=[line]) as repository:
+        repository.fetch()
+        repository.log(known[-1])
+        _lose(remote, known, kind)
+        repository.fetch()
+        person = Identity(name="Ada\n<Lovelace>", email="ada@example.com>")
+        drafted = repository.draft_restoration(accept=accept, now=LATER, person=person)
+        repository.carry_out_restoration(drafted)
+        (settled,) = drafted
+        assert repository.fetch().losses == ()
+    assert bool(settled.written) == (settled.way is not RestoreWay.PUSH)
+    for commit in settled.written:
+        assert remote.git("log", "-1", "--format=%(trailers:key=Signed-off-by)", commit).strip() == line
+        people = remote.git("log", "-1", "--format=%an|%ae|%cn|%ct", commit)
+        assert people == f"AdaLovelace|ada@example.com|Overspill|{int(LATER.timestamp())}"
+    remote.git("fsck", "--strict")
+
+
 @pytest.mark.parametrize("kind", [BranchLossKind.DIVERGED, BranchLossKind.REPLACED])
 def test_restore_forces_nothing_over_commits_of_others(
     remote: Remote, repository: GitRepository, known: list[CommitId], kind: BranchLossKind

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from reconciler.core.commits.commit_date import date_after
 from reconciler.core.commits.trailers import Trailer
-from reconciler.model.ids import CommitId
+from reconciler.model.ids import CommitId, TreeId
 from reconciler.model.tree import ROOT, Commit, Identity, Projection
 from reconciler.text.redaction import redacted
 from reconciler.text.targets import TextTarget, escape
@@ -71,6 +71,21 @@ def projected_stream(projections: Sequence[Projection], committer: Identity, *, 
                 path = _quote(f"{ROOT}/{projection.cluster}")
                 parts.append(f"M 040000 {snapshot.directory} {path}\n".encode())
         parts.append(f"get-mark :{number}\n".encode())
+    parts.append(_END)
+    return b"".join(parts)
+
+
+def settling_stream(
+    tree: TreeId, parents: Sequence[CommitId], commit: Commit, committer: Identity, *, trailers: Sequence[str] = ()
+) -> bytes:
+    """Write one commit of a whole tree on any number of parents; fast-import prints its id.
+
+    Its date is that of `commit`, whose files do not count.
+    """
+    parts = [f"reset {_BRANCH}\n\n".encode()]
+    parts.append(_head(1, _message(commit.message, trailers), commit.author, committer, commit.at))
+    parts += [f"{'merge' if number else 'from'} {parent}\n".encode() for number, parent in enumerate(parents)]
+    parts.append(f'deleteall\nM 040000 {tree} ""\nget-mark :1\n'.encode())
     parts.append(_END)
     return b"".join(parts)
 

@@ -35,7 +35,7 @@ from reconciler.adapters.git.objects import (
 )
 from reconciler.adapters.git.push import RefUpdate, doing
 from reconciler.adapters.git.remote import Credentials
-from reconciler.adapters.git.restore import Restoration
+from reconciler.adapters.git.restore import Restoration, Writing
 from reconciler.adapters.git.rewritten_source import RewrittenSource
 from reconciler.adapters.git.run import RemoteBounds, Runner
 from reconciler.adapters.git.signed_source import SignedSource
@@ -477,9 +477,8 @@ class GitRepository:
     def draft_restoration(self, *, accept: bool, now: datetime, person: Identity) -> list[Restoration]:
         """Write the commits that settle the losses of the last fetch into the mirror; see `restore.draft`."""
         losses = self._branches.known.losses
-        drafted = restore.draft(
-            self._branches, losses, accept=accept, now=now, person=person, committer=self._committer
-        )
+        writing = Writing(person=person, committer=self._committer, trailers=self._trailers)
+        drafted = restore.draft(self._branches, losses, accept=accept, now=now, writing=writing)
         return [replace(each, new=self._sign(each.written, [each.new])[0]) for each in drafted]
 
     def carry_out_restoration(self, restorations: Sequence[Restoration]) -> None:

@@ -15,7 +15,7 @@ from reconciler.adapters.git import push
 from reconciler.adapters.git import remote as address
 from reconciler.adapters.git.branches import RemoteBranches
 from reconciler.adapters.git.commits import parse
-from reconciler.adapters.git.fastimport import grafted_stream
+from reconciler.adapters.git.fastimport import grafted_stream, settling_stream
 from reconciler.adapters.git.known_tips import FETCH
 from reconciler.core.commits.branch_loss import accept_message, describe_loss, restore_message
 from reconciler.core.commits.commit_date import date_after
@@ -24,7 +24,7 @@ from reconciler.errors import InvalidInput
 from reconciler.model.bounds import COMMITS_READ_BACK
 from reconciler.model.branch_loss import BranchLoss, BranchLossKind
 from reconciler.model.ids import CommitId, TreeId
-from reconciler.model.tree import Identity
+from reconciler.model.tree import Commit, Identity
 
 
 class RestoreWay(StrEnum):
@@ -54,14 +54,24 @@ class Restoration:
     """The new commits among them, in order."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Writing:
+    """What all commits of a restoration have in common."""
+
+    person: Identity
+    """Who decides; the author."""
+    committer: Identity
+    trailers: Sequence[str] = ()
+    """Lines of an organisation that end each message."""
+
+
 def draft(
     branches: RemoteBranches,
     losses: Mapping[str, BranchLoss],
     *,
     accept: bool,
     now: datetime,
-    person: Identity,
-    committer: Identity,
+    writing: Writing,
 ) -> list[Restoration]:
     """Write the commits that settle all losses into the mirror.
 
@@ -70,10 +80,11 @@ def draft(
     output = losses.get(branches.output)
     return [
         # The files of a cluster's branch follow from the output branch: without that they are lost as well.
-        _settle(branches, loss, accept=accept and (output is not None or loss.tip is not None), now=now,
-                people=(person, committer))
+        _settle(
+            branches, loss, accept=accept and (output is not None or loss.tip is not None), now=now, writing=writing
+        )
         for loss in losses.values()
-    ]  # fmt: skip # one call
+    ]
 
 
 def carry_out(branches: RemoteBranches, restorations: Sequence[Restoration]) -> None:
@@ -87,14 +98,13 @@ def carry_out(branches: RemoteBranches, restorations: Sequence[Restoration]) -> 
 
 
 def _settle(
-    branches: RemoteBranches, loss: BranchLoss, *, accept: bool, now: datetime,
-    people: tuple[Identity, Identity],
-) -> Restoration:  # fmt: skip # one signature
+    branches: RemoteBranches, loss: BranchLoss, *, accept: bool, now: datetime, writing: Writing
+) -> Restoration:
     known = branches.known
     at = date_after(date_after(now, loss.known_at), loss.tip_at)
     if accept:
         tree = _tree(branches, loss.tip) if loss.tip else TreeId(_empty_tree(branches))
-        new = _commit(branches, tree, [loss.tip] if loss.tip else [], accept_message(loss), at, people=people)
+        new = _commit(branches, tree, [loss.tip] if loss.tip else [], accept_message(loss), at, writing=writing)
         return Restoration(loss=loss, way=RestoreWay.ACCEPT, new=new, commits=1, written=(new,))
     if not known.obtain(loss.known):
         raise InvalidInput(
@@ -111,14 +121,14 @@ def _settle(
         pairs = list(zip(chain, raws, strict=True))
         made = branches.local(["fast-import", "--quiet", "--done"], stdin=grafted_stream(loss.tip, pairs))
         again = [CommitId(line) for line in made.decode().split()]
-        new = _commit(branches, _merged_tree(branches, loss), [again[-1]], restore_message(loss), at, people=people)
+        new = _commit(branches, _merged_tree(branches, loss), [again[-1]], restore_message(loss), at, writing=writing)
         return Restoration(loss=loss, way=RestoreWay.REWRITE, new=new, commits=len(chain) + 1, written=(*again, new))
     if loss.kind in (BranchLossKind.GONE, BranchLossKind.REWOUND):
         excluded = [f"^{loss.tip}"] if loss.tip else []
         gained = int(branches.local(["rev-list", "--count", loss.known, *excluded]))
         return Restoration(loss=loss, way=RestoreWay.PUSH, new=loss.known, commits=gained)
     parents = [loss.known, *([loss.tip] if loss.tip else [])]
-    new = _commit(branches, _merged_tree(branches, loss), parents, restore_message(loss), at, people=people)
+    new = _commit(branches, _merged_tree(branches, loss), parents, restore_message(loss), at, writing=writing)
     gained = int(branches.local(["rev-list", "--count", new, *([f"^{loss.tip}"] if loss.tip else [])]))
     return Restoration(loss=loss, way=RestoreWay.MERGE, new=new, commits=gained, written=(new,))
 
@@ -159,12 +169,9 @@ def _commit(
     message: str,
     at: datetime,
     *,
-    people: tuple[Identity, Identity],
+    writing: Writing,
 ) -> CommitId:
     """Write one commit into the mirror."""
-    when = f"{int(at.timestamp())} +0000"
-    author, committer = (f"{person.name} <{person.email}> {when}" for person in people)
-    lines = [f"tree {tree}", *(f"parent {parent}" for parent in parents), f"author {author}", f"committer {committer}"]
-    text = "\n".join([*lines, "", message])
-    made = branches.local(["hash-object", "-t", "commit", "-w", "--stdin"], stdin=text.encode())
-    return CommitId(made.decode().strip())
+    commit = Commit(message=message, author=writing.person, at=at)
+    text = settling_stream(tree, parents, commit, writing.committer, trailers=writing.trailers)
+    return CommitId(branches.local(["fast-import", "--quiet", "--done"], stdin=text).decode().strip())
