@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -12,7 +13,7 @@ from reconciler.adapters.git.history import FIRST_STEP
 from reconciler.adapters.git.repository import COMMITTER
 from reconciler.daemon.source import SourceReader
 from reconciler.errors import Transient
-from reconciler.model.bounds import FILE_SIZE
+from reconciler.model.bounds import FILE_SIZE, SOURCE_HISTORY
 from reconciler.model.ids import WorkloadId
 from reconciler.model.tree import Commit
 from tests.builders.fleet_files import FLEET, TEMPLATE, cluster, errors, warnings
@@ -272,6 +273,23 @@ def test_what_stood_before_history_was_rewritten_is_found_without_memory(real, t
         desired = fresh(remote, tmp_path, "cache" if memory == "beside the daemon" else "fresh")
     assert VLLM in desired.templates
     assert any(line.startswith(f"{PATH}:") for line in errors(desired))
+
+
+@pytest.mark.parametrize("cut", ["bound", "shallow remote"])
+def test_a_commit_further_back_than_history_is_read_is_not_taken_for_a_rewriting(real, tmp_path, cut, monkeypatch):
+    remote, repository, _ = real
+    decide(repository)
+    remote.commit("main", {PATH: None})
+    for number in range(FIRST_STEP + 10):
+        remote.commit("main", {"docs.md": str(number)})
+    remote.commit("main", {PATH: POINTER})
+    decide(repository, 1)
+    assert VLLM not in fresh(remote, tmp_path).templates
+    if cut == "bound":
+        monkeypatch.setattr("reconciler.adapters.git.history.SOURCE_HISTORY", replace(SOURCE_HISTORY, most=10))
+    else:
+        remote.path.joinpath("shallow").write_text(f"{remote.git('rev-parse', 'main~5')}\n")
+    assert VLLM not in fresh(remote, tmp_path, "cut").templates
 
 
 @pytest.mark.parametrize(

@@ -201,6 +201,10 @@ class History:
                 return False
         return True
 
+    def is_whole(self, tip: CommitId) -> bool:
+        """Return whether the mirror holds all that is at or before a tip."""
+        return not self._cut(self._local(["rev-list", tip]).decode().split())
+
     def _leads_back(self, tip: CommitId, commit: CommitId) -> bool:
         """Return whether a walk from a tip meets a commit in the mirror before those that are dated earlier than it.
 

@@ -101,7 +101,8 @@ class RewrittenSource:
                 continue  # anybody who pushes to the output branch can name a commit there
             if _reaches(branches.history(line), tip, earlier):
                 first = earlier if self._history().leads_to(tip, earlier) else first
-            elif not _reaches(branches.history(earlier), earlier, tip):
+            elif self._history().is_whole(tip) and not _reaches(branches.history(earlier), earlier, tip):
+                # Of a history that is read in part alone, nothing says that it has no such commit.
                 self._update(f"{self._former}{first}", earlier)
                 first, tip, line = earlier, earlier, earlier
         self._without_memory = None
