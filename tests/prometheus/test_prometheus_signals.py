@@ -239,6 +239,23 @@ def test_a_query_that_nobody_answers_does_not_keep_the_others_from_being_asked(m
         until(view, lambda seen: asked(seen) == [(5, NOW)])
 
 
+def test_many_queries_that_nobody_answers_leave_each_round_and_the_past_to_the_others(metrics: Metrics) -> None:
+    slow = [Query(name=f"slow{number}", text=f"slow{number}", per_replica=1) for number in range(6)]
+    good = [QUEUE, Query(name="other", text="other", per_replica=1)]
+    metrics.values |= {query.text: (500, b"") for query in slow} | {"queue": 47, "other": 1}
+    with watching(metrics) as (view, _):
+        view.follow(fleet(*slow[:3], good[0], *slow[3:], good[1]))
+        told = until(view, lambda seen: {problem.path for problem in seen.problems} == {"policy gpu"})
+        told = until(view, lambda seen: len(seen.problems) == len(slow))
+        begun = len(metrics.asked)
+        metrics.wait_for(begun + 30)
+    assert all("tells nothing: it answers 500" in str(problem) for problem in told.problems)
+    assert asked(told) == [(5, NOW), (1, NOW)]
+    assert any("min_over_time" in text and "other" in text for text in metrics.asked)
+    rounds = " ".join(metrics.asked[begun:]).split("slow")
+    assert all({"queue", "other"} <= {*between.split()} for between in rounds[1:-1])
+
+
 def test_a_query_that_names_no_workload_is_asked_once_for_all(metrics: Metrics) -> None:
     metrics.values["queue"] = 47
     with watching(metrics, every=60) as (view, _):

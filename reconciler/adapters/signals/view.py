@@ -81,6 +81,8 @@ class AskedSignals(Generic[A]):
         self._watches: Mapping[Question[A], WatchedQuestion[A]] = {}
         self._trouble = ""
         self._first = ""
+        self._late: frozenset[str] = frozenset()
+        """The questions to which no answer came when they were asked last."""
         self._observed = Observed()
         self._bug: Bug | None = None
 
@@ -133,11 +135,17 @@ class AskedSignals(Generic[A]):
         self._bug = attempt(Seam.SIGNAL, self._source.lower(), self._round)
 
     def _round(self) -> None:
-        """Ask each text once, and publish the answers. A server that does not answer at all is asked once a round."""
+        """Ask each text once, and publish the answers. A server that does not answer at all is asked once a round.
+
+        A question that takes the server too long holds up no other: it comes after all that were answered, and ends the
+        round. While others are answered, that is its own trouble, and not the server's.
+        """
         texts = list(dict.fromkeys(question.text for question in self._questions))
         if self._first in texts:  # queries that the last round did not get to go first
             at = texts.index(self._first)
             texts = texts[at:] + texts[:at]
+        self._late &= frozenset(texts)
+        texts.sort(key=lambda text: text in self._late)
         answers: dict[str, A | InvalidInput] = {}
         trouble, self._first = "", ""
         for index, text in enumerate(texts):
@@ -149,8 +157,14 @@ class AskedSignals(Generic[A]):
             except InvalidInput as error:
                 answers[text] = error
             except Transient as error:
-                trouble, self._first = str(error), texts[(index + 1) % len(texts)]
+                self._first = texts[(index + 1) % len(texts)]
+                if answers and text in self._late:
+                    answers[text] = InvalidInput(str(error))
+                else:
+                    trouble = str(error)
+                self._late |= {text}
                 break
+            self._late -= {text}
         now = self._clock.now()
         past = {} if trouble else self._past(answers, now)
         with self._rounds.changed:

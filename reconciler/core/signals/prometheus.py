@@ -189,7 +189,8 @@ def answer_value(answer: Json) -> float:
     if kind == "scalar":
         return _number(result)
     if kind != "vector" or not isinstance(result, list):
-        raise InvalidInput(f"the answer is a {kind}, not one value (try rate(...), or another query)")
+        met = shortened(str(kind), 40)
+        raise InvalidInput(f"the answer is a {met}, not one value (try rate(...), or another query)")
     if not result:
         raise InvalidInput("the answer is empty: is the metric there? (try '... or vector(0)' if nothing means 0)")
     if len(result) > 1:
