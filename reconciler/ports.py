@@ -107,6 +107,11 @@ class Repository(Protocol):
         """
         ...
 
+    @property
+    def began_knowing(self) -> bool:
+        """Whether tips of our branches were known when this was opened; not so on an empty disk."""
+        ...
+
     def look_for(self, commit: CommitId, *, branch: str, reported_by: str) -> bool:
         """Return whether a branch of ours has a commit, which the engine of a cluster is known to have applied.
 

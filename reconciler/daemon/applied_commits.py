@@ -1,7 +1,9 @@
 """Commits of ours that engines have applied: a branch that lacks one of them has been lost.
 
-It is how a daemon on an empty disk, which knows no tip, sees that the remote has lost what it had. A report counts only
-where the engine's object names our repository and our branch: other fleets have objects in the same clusters.
+It is how a daemon on an empty disk, which knows no tip, sees that the remote has lost what it had. One that knows tips
+needs nobody's word: a cluster may be hostile, and would stop all others by a commit that never was. So each cluster is
+heard once, by a process that began without knowing any. A report counts only where the engine's object names our
+repository and our branch: other fleets have objects in the same clusters.
 """
 
 from __future__ import annotations
@@ -37,6 +39,8 @@ class AppliedCommits:
 
     def __init__(self) -> None:
         """Begin with none that has been found."""
+        self._heard: set[ClusterName] = set()
+        """Clusters all of whose commits have been found, or given up by a person."""
         self._found: set[tuple[str, CommitId]] = set()
         self._done: tuple[Mapping[str, EngineReport], str] | None = None
         """The reports of which all have been found, and the address of our repository then."""
@@ -47,11 +51,14 @@ class AppliedCommits:
         The repository knows of the loss afterwards, if there is one. Raises what `Repository.look_for` raises.
         """
         tips = repository.tips()
-        if tips.losses or (
-            self._done is not None and self._done[0] is observed.reports and self._done[1] == fleet.repo_url
+        if (
+            repository.began_knowing
+            or tips.losses
+            or (self._done is not None and self._done[0] is observed.reports and self._done[1] == fleet.repo_url)
         ):
             return False
-        reported = {(each.branch, each.commit): each for each in applied(observed, fleet, output_branch)}
+        told = [each for each in applied(observed, fleet, output_branch) if each.cluster not in self._heard]
+        reported = {(each.branch, each.commit): each for each in told}
         self._found &= reported.keys()
         if tips.output is not None:
             self._found |= {(output_branch, tips.output)} & reported.keys()
@@ -62,6 +69,7 @@ class AppliedCommits:
                 break
             self._found.add(key)
         if reported.keys() <= self._found:
+            self._heard |= {each.cluster for each in told}
             self._done = (observed.reports, fleet.repo_url)
         return repository.tips().output != tips.output
 

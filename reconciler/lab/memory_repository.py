@@ -136,6 +136,11 @@ class MemoryRepository:
         """Find the blobs of files at commits."""
         return {place: self._files(place[0]).get(place[1]) for place in places if place[0] in self.commits}
 
+    @property
+    def began_knowing(self) -> bool:
+        """Return False: it keeps nothing from one opening to the next."""
+        return False
+
     def look_for(self, commit: CommitId, *, branch: str, reported_by: str) -> bool:  # noqa: ARG002 -- it holds one
         """Return whether the output branch has a commit."""
         head = self.heads[OUTPUT]

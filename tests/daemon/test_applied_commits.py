@@ -17,9 +17,11 @@ from reconciler.model.capacity import Observed
 from reconciler.model.ids import ClusterName, CommitId, PlacementName
 from reconciler.model.policy import Fleet
 from reconciler.model.rollout import EngineReport, EngineState, ReportedSource
+from reconciler.model.tree import Identity
 from tests.builders.passes import SOURCE_FILES, Passes
 from tests.builders.remote import Remote
 
+PERSON = Identity(name="Ann", email="ann@example.com")
 FLUX = ReportedSource(branch="placements")
 OURS = "https://git.example.com/acme/fleet.git"
 FLEET = f"apiVersion: overspill.dev/v1alpha1\nkind: Fleet\nmetadata: {{name: acme}}\nspec: {{repoURL: '{OURS}'}}\n"
@@ -154,6 +156,40 @@ def test_commit_that_another_daemon_has_pushed_meanwhile_is_fetched_and_no_loss(
         reports = {"clusters/worker-2/vllm-1": _report(later, FLUX)}
         assert AppliedCommits().compare(repository, Observed(reports=reports), Fleet(), "placements")
         assert (repository.tips().losses, repository.tips().output) == ((), later)
+
+
+NEVER = [_report(digit * 40, FLUX) for digit in "5678"]
+"""Reports of commits that no branch of ours ever had."""
+
+
+def test_cluster_stops_no_daemon_that_knows_the_branch(remote: Remote, tips: list[CommitId], tmp_path: Path) -> None:
+    with GitRepository(remote.url, cache=tmp_path / "before") as repository:
+        passes = Reported(repository)
+        passes.missing = 6
+        passes.reports = {"clusters/worker-2/vllm-1": NEVER[0]}
+        passes.run()
+        assert (repository.tips().losses, remote.tip("placements") == tips[1]) == ((), False)
+
+
+def test_cluster_stops_a_daemon_on_an_empty_disk_once_and_others_are_heard(
+    remote: Remote, tips: list[CommitId], tmp_path: Path
+) -> None:
+    with GitRepository(remote.url, cache=tmp_path / "empty") as repository:
+        passes = Reported(repository)
+        passes.missing = 6
+        for cluster, reports in (("worker-2", NEVER), ("worker-3", NEVER[::-1])):
+            for number, report in enumerate(reports):
+                passes.reports = {f"clusters/{cluster}/vllm-1": replace(report, cluster=ClusterName(cluster))}
+                if number:
+                    passes.run()
+                else:
+                    with pytest.raises(LostBranch, match=f"the engine of {cluster} has applied {report.revision[:12]}"):
+                        passes.run()
+                    repository.fetch()
+                    drafted = repository.draft_restoration(accept=True, now=passes.now(), person=PERSON)
+                    repository.carry_out_restoration(drafted)
+                assert passes.look().problems == ()
+        assert remote.tip("placements") != tips[1]
 
 
 def test_one_pass_looks_for_a_bounded_number_of_commits(remote: Remote, tips: list[CommitId], tmp_path: Path) -> None:

@@ -87,6 +87,9 @@ class KnownTips:
         """What the mirror beside this one knew when it was last asked, by ref."""
         self._expect((), _read(self._file))
         self.consult()
+        ours = (self.output_ref, self.cluster_refs)
+        self.began_knowing = bool(self.expected) or any(ref.startswith(ours) for ref, _ in known_refs(mirror.git_dir))
+        """Whether a tip was known when this was opened, to the mirror or to that of the passes."""
 
     @property
     def doubtful(self) -> bool:

@@ -485,6 +485,11 @@ class GitRepository:
         """Push a drafted restoration. Raises Conflict where a branch has moved meanwhile."""
         restore.carry_out(self._branches, restorations)
 
+    @property
+    def began_knowing(self) -> bool:
+        """Whether tips of our branches were known when this was opened; not so on an empty disk."""
+        return self._branches.known.began_knowing
+
     def look_for(self, commit: CommitId, *, branch: str, reported_by: str) -> bool:
         """Return whether a branch of ours has a commit; if not, it is lost from here on."""
         name = branch_ref(branch)
