@@ -110,7 +110,7 @@ TEMPLATE_WORK = InputBound(
 )
 TEMPLATE_ROUNDS = InputBound(
     input=BoundedInput.FILES,
-    of="the times that one pass is decided again since templates of a workspace cannot be filled in",
+    of="the times that one pass is decided again for templates of a workspace that fail",
     most=10,
     unit=Unit.ROUNDS,
     beyond="ends what is new for that workspace in this pass, and told",

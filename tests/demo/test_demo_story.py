@@ -78,7 +78,8 @@ def the_story_goes_out_and_comes_back(out: Path) -> None:
     assert subjects[renewal].startswith("extend(llm/vllm): 4 replicas on worker-2 until ")
     assert renewal < subjects.index(begun[5])
     whys = git(out / "remote.git", "log", "--reverse", "--format=%(trailers:key=Overspill-Why,valueonly)", "placements")
-    assert whys.split() == ["demand-gone", "expired", "demand-gone"]
+    assert whys.split()[:2] == ["demand-gone", "expired"]
+    assert whys.split()[2:] in (["demand-gone"], ["expired"]), "of a burst for 12 s, where the machine is busy"
 
 
 def nothing_of_a_burst_is_left(out: Path, said: str) -> None:
