@@ -108,8 +108,8 @@ class Repository(Protocol):
         ...
 
     @property
-    def began_knowing(self) -> bool:
-        """Whether tips of our branches were known when this was opened; not so on an empty disk."""
+    def has_memory(self) -> bool:
+        """Whether tips of our branches have been known for a while; not so in the first hour on an empty disk."""
         ...
 
     def look_for(self, commit: CommitId, *, branch: str, reported_by: str) -> bool:

@@ -2,7 +2,7 @@
 
 It is how a daemon on an empty disk, which knows no tip, sees that the remote has lost what it had. One that knows tips
 needs nobody's word: a cluster may be hostile, and would stop all others by a commit that never was. So each cluster is
-heard once, by a process that began without knowing any. A report counts only where the engine's object names our
+heard once by a process, in the first hour on an empty disk. A report counts only where the engine's object names our
 repository and our branch: other fleets have objects in the same clusters.
 """
 
@@ -52,7 +52,7 @@ class AppliedCommits:
         """
         tips = repository.tips()
         if (
-            repository.began_knowing
+            repository.has_memory
             or tips.losses
             or (self._done is not None and self._done[0] is observed.reports and self._done[1] == fleet.repo_url)
         ):

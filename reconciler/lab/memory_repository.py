@@ -137,7 +137,7 @@ class MemoryRepository:
         return {place: self._files(place[0]).get(place[1]) for place in places if place[0] in self.commits}
 
     @property
-    def began_knowing(self) -> bool:
+    def has_memory(self) -> bool:
         """Return False: it keeps nothing from one opening to the next."""
         return False
 

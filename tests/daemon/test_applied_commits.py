@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
 
 import pytest
 
 from reconciler.adapters.git import GitRepository
+from reconciler.adapters.git.known_tips import UNTRIED_MEMORY
 from reconciler.daemon.applied_commits import AppliedCommits, applied
 from reconciler.errors import LostBranch
 from reconciler.model.bounds import APPLIED_COMMITS
@@ -163,12 +166,30 @@ NEVER = [_report(digit * 40, FLUX) for digit in "5678"]
 
 
 def test_cluster_stops_no_daemon_that_knows_the_branch(remote: Remote, tips: list[CommitId], tmp_path: Path) -> None:
+    (began,) = (tmp_path / "before").rglob("began")
+    an_hour_ago = (datetime.now(UTC) - UNTRIED_MEMORY).timestamp()
+    os.utime(began, (an_hour_ago, an_hour_ago))
     with GitRepository(remote.url, cache=tmp_path / "before") as repository:
         passes = Reported(repository)
         passes.missing = 6
         passes.reports = {"clusters/worker-2/vllm-1": NEVER[0]}
         passes.run()
         assert (repository.tips().losses, remote.tip("placements") == tips[1]) == ((), False)
+
+
+def test_daemon_that_is_killed_before_it_has_heard_an_engine_hears_it_after_its_restart(
+    remote: Remote, tips: list[CommitId], tmp_path: Path
+) -> None:
+    _lose(remote, tips, "rewound")
+    for reports in ({}, {"clusters/worker-2/vllm-1": _report(tips[1], FLUX)}):
+        with GitRepository(remote.url, cache=tmp_path / "empty") as repository:
+            passes = Reported(repository)
+            passes.reports = reports
+            if not reports:
+                passes.run()
+                continue
+            with pytest.raises(LostBranch, match=tips[1][:12]):
+                passes.run()
 
 
 def test_cluster_stops_a_daemon_on_an_empty_disk_once_and_others_are_heard(

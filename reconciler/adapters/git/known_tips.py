@@ -12,9 +12,10 @@ fetched and found to follow them. Before each fetch the latter look up what the 
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from urllib.parse import quote, unquote
 
@@ -38,6 +39,8 @@ FETCH = ("fetch", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules
 
 _SEEN = "refs/overspill/seen/"
 """The branches as the remote has them, where they do not follow what is known."""
+UNTRIED_MEMORY = timedelta(hours=1)
+"""How long engines are heard on what the remote had when a mirror began on an empty disk."""
 _MOST_GIVEN_UP = 20
 """Commits that were given up and are looked at; a person gives up one at a time."""
 _EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
@@ -87,9 +90,21 @@ class KnownTips:
         """What the mirror beside this one knew when it was last asked, by ref."""
         self._expect((), _read(self._file))
         self.consult()
-        ours = (self.output_ref, self.cluster_refs)
-        self.began_knowing = bool(self.expected) or any(ref.startswith(ours) for ref, _ in known_refs(mirror.git_dir))
-        """Whether a tip was known when this was opened, to the mirror or to that of the passes."""
+        if not self.expected and not known_refs(mirror.git_dir):
+            replace_file(self._began, "No tip was known yet when this was written.\n")
+
+    @property
+    def has_memory(self) -> bool:
+        """Whether this, or the mirror of the passes, began to know tips longer ago than that takes to be contradicted.
+
+        What a mirror on an empty disk knows is what the remote had then.
+        """
+        beside = self._mirror.beside
+        for file in (self._began, *(() if beside is None else [beside / self._began.name])):
+            with contextlib.suppress(OSError):
+                if 0 <= time.time() - file.stat().st_mtime < UNTRIED_MEMORY.total_seconds():
+                    return False
+        return True
 
     @property
     def doubtful(self) -> bool:
@@ -353,6 +368,11 @@ class KnownTips:
             self.expected.setdefault(ref, KnownTip(commit=commit))
         for ref, tip in noted.items():
             self.expected[ref] = tip
+
+    @property
+    def _began(self) -> Path:
+        """A file that was written when no tip was known."""
+        return self._mirror.git_dir.parent / "began"
 
     @property
     def _file(self) -> Path:

@@ -486,9 +486,9 @@ class GitRepository:
         restore.carry_out(self._branches, restorations)
 
     @property
-    def began_knowing(self) -> bool:
-        """Whether tips of our branches were known when this was opened; not so on an empty disk."""
-        return self._branches.known.began_knowing
+    def has_memory(self) -> bool:
+        """Whether tips of our branches have been known for a while; not so in the first hour on an empty disk."""
+        return self._branches.known.has_memory
 
     def look_for(self, commit: CommitId, *, branch: str, reported_by: str) -> bool:
         """Return whether a branch of ours has a commit; if not, it is lost from here on."""
