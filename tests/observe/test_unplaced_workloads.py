@@ -7,14 +7,15 @@ from datetime import UTC, datetime
 
 import pytest
 
+from reconciler.adapters.kube.targets import watch_targets
 from reconciler.core.fleet.watched_workloads import placeable_workloads
 from reconciler.core.observe.kubernetes.cluster_state import ClusterState
 from reconciler.core.observe.kubernetes.resources import Resource
 from reconciler.core.workloads.watch import key_of
-from reconciler.model.ids import ClusterName
+from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.model.placement import PLACEMENT_LABEL
 from reconciler.model.workload import WorkloadRef
-from tests.builders.fleet_files import FLEET, TEMPLATE, load
+from tests.builders.fleet_files import FLEET, TEMPLATE, cluster, load, workspace
 from tests.builders.kube_objects import Raw, pod
 
 NAME = ClusterName("worker-2")
@@ -118,3 +119,22 @@ def test_cluster_is_watched_for_what_a_chart_makes_where_overspill_labels_its_po
     made = WorkloadRef(namespace="llm-demo", name="vllm", kind="Deployment", group="apps")
     fleet = load({**FLEET, "fleet.yaml": settings, "templates/vllm.yaml": CHARTED})
     assert placeable_workloads(fleet) == ({"worker-2": {made}} if is_watched else {})
+
+
+@pytest.mark.parametrize(
+    "described",
+    [None, cluster("worker-2", "{engine: nonsense}"), cluster("worker-22")],
+    ids=["absent", "broken", "misspelt"],
+)
+def test_cluster_that_no_file_describes_leaves_the_others_watched(described: str | None) -> None:
+    """It raised KeyError, and no cluster was watched; the workspace that names it stays in force."""
+    files = {path: text for path, text in FLEET.items() if path != "clusters/worker-2.yaml"}
+    named = workspace().replace("worker-2]", "worker-2, worker-3]")
+    files |= {"workspaces/llm.yaml": named, "clusters/worker-3.yaml": cluster("worker-3")}
+    if described is not None:
+        files["clusters/worker-2.yaml"] = described
+    fleet = load(files)
+    targets = watch_targets(fleet, frozenset(fleet.clusters), has_kubeconfig=True)
+    assert "worker-2" in fleet.workspaces[WorkspaceName("llm")].clusters
+    assert targets.clusters.keys() == fleet.clusters.keys() >= {"worker-1", "worker-3"}
+    assert placeable_workloads(fleet).keys() == {"worker-3"}

@@ -270,6 +270,8 @@ def test_the_primary_is_that_of_the_workspaces() -> None:
         choose_primary(fleet(), None, ".")
     with pytest.raises(InvalidInput, match="cluster worker-9 is not in the fleet repository"):
         choose_primary(fleet(), "worker-9", ".")
+    with pytest.raises(InvalidInput, match="cluster worker-9 is not in the fleet repository"):
+        choose_primary(fleet(workspace("llm", primary="worker-9")), None, ".")
     with pytest.raises(InvalidInput, match=r"the fleet in there has no Cluster yet \(try --fleet"):
         choose_primary(desired(clusters=()), None, "there")
 

@@ -43,12 +43,14 @@ def placeable_workloads(desired: Desired) -> Mapping[ClusterName, frozenset[Work
             and not has_expression(name + namespace)
         ]
         charted = _charted(desired.templates[workload], desired.kinds)
-        for cluster in workspace.clusters:
-            if cluster != workspace.primary:
-                refs.setdefault(cluster, set()).update(made)
-                chosen = engine(desired.clusters[cluster].engine)
-                if charted and chosen.to_render(desired.templates[workload].spec):
-                    refs[cluster].update(charted)
+        for name in workspace.clusters:
+            cluster = desired.clusters.get(name)
+            # A workspace stays in force while it names a cluster that no file describes: nothing is watched there.
+            if cluster is None or name == workspace.primary:
+                continue
+            refs.setdefault(name, set()).update(made)
+            if charted and engine(cluster.engine).to_render(desired.templates[workload].spec):
+                refs[name].update(charted)
     return {cluster: frozenset(named) for cluster, named in refs.items() if named}
 
 

@@ -193,7 +193,7 @@ def choose_primary(desired: Desired, name: str | None, directory: str) -> Cluste
 
     `directory` is where the fleet was read, as messages name it.
 
-    Raises InvalidInput for an unknown name, and where the fleet leaves it open.
+    Raises InvalidInput for a name that no Cluster has, and where the fleet leaves it open.
     """
     clusters = sorted(desired.clusters)
     if not clusters:
@@ -201,14 +201,15 @@ def choose_primary(desired: Desired, name: str | None, directory: str) -> Cluste
             f"the fleet in {directory} has no Cluster yet (try --fleet DIRECTORY with another one, or `overspill init"
             " DIRECTORY` for a layout to begin with)"
         )
-    if name is not None:
-        if name not in desired.clusters:
-            raise InvalidInput(f"cluster {name} is not in the fleet repository ({nearest(name, clusters)})")
-        return ClusterName(name)
-    primaries = sorted({workspace.primary for workspace in desired.workspaces.values()})
-    if len(primaries) == 1:
-        return primaries[0]
-    raise InvalidInput(f"it is open which cluster runs the workload (try --primary with one of {join_names(clusters)})")
+    primaries = {workspace.primary for workspace in desired.workspaces.values()}
+    named = primaries if name is None else {ClusterName(name)}
+    if len(named) != 1:
+        hint = f"try --primary with one of {join_names(clusters)}"
+        raise InvalidInput(f"it is open which cluster runs the workload ({hint})")
+    (primary,) = named
+    if primary not in desired.clusters:  # a workspace may name one as well
+        raise InvalidInput(f"cluster {primary} is not in the fleet repository ({nearest(primary, clusters)})")
+    return primary
 
 
 def lent_files(
