@@ -311,3 +311,32 @@ def test_replicas_beside_immutable_fields_are_resized() -> None:
     assert held(written(volcano(2)), files) == HeldFiles(files=files)
     outcome = objects(held(written(volcano(2)), written(volcano(4, "b"))))["Job"]
     assert outcome["spec"]["tasks"] == volcano(4)["spec"]["tasks"]
+
+
+def test_what_a_person_has_made_of_a_file_is_not_compared() -> None:
+    files = written(deployment(4))
+    assert held({"vllm-1/manifests/1-deployment-vllm.yaml": b"{: <<<<"}, files) == HeldFiles(files=files)
+
+
+def test_many_held_objects_are_told_by_a_few_names() -> None:
+    def configs(value: str) -> list[dict[str, Any]]:
+        return [
+            {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": metadata(f"c{n}"),
+                "immutable": True,
+                "data": {"a": value},
+            }
+            for n in range(9)
+        ]
+
+    outcome = held(written(*configs("1")), written(*configs("2")))
+    assert outcome.kept.endswith("data of ConfigMap demo/c4; 4 more objects")
+    assert len(outcome.files) == 9
+
+
+def test_standing_field_of_another_type_is_no_error() -> None:
+    standing = {"apiVersion": "v1", "kind": "Service", "metadata": metadata("vllm"), "spec": {"ipFamilies": 1}}
+    wanted = {**standing, "spec": {"ipFamilies": ["IPv4"]}}
+    assert held(written(standing), written(wanted)).files == written(wanted)
