@@ -222,14 +222,17 @@ def test_object_of_a_placement_is_not_the_clusters_own_though_an_observation_lis
     wanted = desired(ordering("worker-2"))
     if charted:  # what its chart makes is known by what the template counts
         spec = DeploySpec(helm=(CHART,), steps=(Step(name="cuda", type=StepType.HELM),))
-        wanted = replace(wanted, templates={VLLM: replace(wanted.templates[VLLM], spec=spec)})
+        counted = WorkloadRef(namespace="demo", name="vllm", kind="Deployment", group="apps")
+        wanted = replace(wanted, templates={VLLM: replace(wanted.templates[VLLM], spec=spec, ref=counted)})
     worker, seen = ClusterName("worker-2"), ("apps/Deployment", "demo", "vllm")
     there = holds(placed=[placement("worker-2")])
     assert OwnObjects(inputs(runs("worker-2", kind), wanted=wanted)).seen(worker, seen) == "what worker-2 runs itself"
     assert OwnObjects(inputs(runs("worker-2", kind), wanted=wanted, there=there)).seen(worker, seen) == ""
-    other = runs("worker-2", "StatefulSet")
-    elsewhere = OwnObjects(inputs(other, wanted=wanted, there=there))
-    assert charted or elsewhere.seen(worker, ("apps/StatefulSet", "demo", "vllm")), "of another kind"
+    for other in ("apps/StatefulSet", "apps.example.com/Deployment"):
+        group, _, plain = other.rpartition("/")
+        ref = WorkloadRef(namespace="demo", name="vllm", kind=plain, group=group)
+        own = OwnObjects(inputs(replace(free("worker-2", 8), unplaced=(ref,)), wanted=wanted, there=there))
+        assert own.seen(worker, (other, "demo", "vllm")) == "what worker-2 runs itself"
 
 
 def test_of_two_bursts_that_make_one_object_the_second_takes_another_cluster():

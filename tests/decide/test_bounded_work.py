@@ -10,7 +10,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from reconciler.bulkhead import Seam, attempt
 from reconciler.core.capacity.node import separate_groups
+from reconciler.core.decide.candidates.own_objects import OwnObjects
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.distribution.webster import Claim, apportion
 from reconciler.model.capacity import ClusterObservation, MissingReplicas, Node, Pool, ReplicaShape, WorkloadObservation
@@ -83,6 +85,11 @@ def test_work_that_follows_a_number_is_noticed() -> None:
         within(1000, lambda: next(filter(_never, range(MOST)), None))
 
 
+def test_work_is_noticed_behind_a_bulkhead() -> None:
+    with pytest.raises(TooMuchWork):
+        within(1000, lambda: attempt(Seam.OBJECTS, "all", lambda: next(filter(_never, range(MOST)), None)))
+
+
 def _never(_number: int) -> bool:
     return False
 
@@ -136,3 +143,22 @@ def test_groups_apart_are_as_many_as_nodes_hold(held: list[int], size: int, limi
 
 def test_large_groups_apart_are_counted_in_a_few_steps() -> None:
     assert within(20_000, lambda: separate_groups([MOST] * 99, 100, MOST)) == 0
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [
+        [WorkloadRef(namespace="demo", name=f"own-{index}", kind="Deployment") for index in range(2_000)],
+        [WorkloadRef(namespace="demo", name="vllm-0", kind=f"Own{index}") for index in range(2_000)],
+    ],
+    ids=["many names", "one name of many kinds"],
+)
+def test_work_on_what_a_cluster_runs_itself_does_not_grow_with_its_placements(listed: Sequence[WorkloadRef]) -> None:
+    """Each entry was compared with all that each placement of the cluster makes."""
+    names = tenants(100)
+    placed = [placement("worker-2", 1, workload=name) for name in names]
+    seen = replace(free("worker-2", 8), unplaced=(*listed, WorkloadRef(namespace="demo", name="db")))
+    given = inputs(seen, wanted=desired(workloads=names), there=ledger(*placed))
+    own, asked = OwnObjects(given), [("apps/Deployment", "demo", str(name.name)) for name in names]
+    assert within(100_000, lambda: [own.is_seen(object_id) for object_id in asked]) == [False] * len(names)
+    assert own.is_seen(("apps/StatefulSet", "demo", "db"))

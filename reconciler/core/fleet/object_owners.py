@@ -26,6 +26,9 @@ from reconciler.model.workload import DeploySpec, WorkloadRef
 ObjectId = tuple[str, str, str]
 """``group/Kind``, namespace (empty for cluster-scoped objects) and name."""
 
+ReferenceKey = tuple[str, str, str, str]
+"""Namespace, name, kind (empty for any built-in one) and group (empty for any) of a reference to a workload."""
+
 _Cache = dict[WorkloadId, tuple[DeploySpec, tuple[str, ...], tuple[ObjectId, ...]]]
 """The objects of a workload, with the spec and the namespaces of the workspace that they were computed from."""
 
@@ -168,12 +171,21 @@ def describe_object(object_id: ObjectId) -> str:
     return f"{kind.rpartition('/')[2]} {namespace}/{name}" if namespace else f"{kind.rpartition('/')[2]} {name}"
 
 
-def means_object(ref: WorkloadRef, object_id: ObjectId) -> bool:
-    """Return whether a reference to a workload may mean an object; one without a kind means any built-in one."""
+def reference_key(ref: WorkloadRef) -> ReferenceKey:
+    """Return the key of a reference, by which `reference_keys` finds it; a group says nothing without a kind."""
+    return ref.namespace, ref.name, ref.kind, ref.group if ref.kind else ""
+
+
+def reference_keys(object_id: ObjectId) -> tuple[ReferenceKey, ...]:
+    """List the keys of all references that may mean an object; one without a kind means any built-in one."""
     kind, namespace, name = object_id
-    if (namespace, name) != (ref.namespace, ref.name):
-        return False
-    if not ref.kind:
-        return kind in BUILT_IN or kind == _RELEASE
     group, _, plain = kind.rpartition("/")
-    return plain == ref.kind and ref.group in ("", group)
+    exact, of_any_group = (namespace, name, plain, group), (namespace, name, plain, "")
+    if kind in BUILT_IN or kind == _RELEASE:
+        return exact, of_any_group, (namespace, name, "", "")
+    return exact, of_any_group
+
+
+def means_object(ref: WorkloadRef, object_id: ObjectId) -> bool:
+    """Return whether a reference to a workload may mean an object."""
+    return reference_key(ref) in reference_keys(object_id)

@@ -7,11 +7,11 @@ ours all the same.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 
 from reconciler.core.decide.state.pass_input import PassInput
-from reconciler.core.fleet.object_owners import ObjectId, means_object
+from reconciler.core.fleet.object_owners import ObjectId, ReferenceKey, reference_key, reference_keys
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.workload import WorkloadRef
 
@@ -40,44 +40,52 @@ class OwnObjects:
 
     def seen(self, cluster: ClusterName, object_id: ObjectId) -> str:
         """Say that a cluster is seen to run an object, which no placement has made; empty where it is not."""
-        named = self._seen.get(object_id[1:], ())
-        is_seen = any(place == cluster and means_object(ref, object_id) for place, ref in named)
-        return f"what {cluster} runs itself" if is_seen else ""
+        return f"what {cluster} runs itself" if any(cluster in named for named in self._named(object_id)) else ""
 
     def is_seen(self, object_id: ObjectId, but: ClusterName | None = None) -> bool:
         """Return whether any cluster but one is seen to run an object itself."""
-        named = self._seen.get(object_id[1:], ())
-        return any(cluster != but and means_object(ref, object_id) for cluster, ref in named)
+        return any(cluster != but for named in self._named(object_id) for cluster in named)
 
     @property
     def are_seen(self) -> bool:
         """Whether any cluster is seen to run anything itself."""
         return bool(self._seen)
 
+    def _named(self, object_id: ObjectId) -> Iterator[Collection[ClusterName]]:
+        """Yield the clusters that are seen to run an object, for each way to refer to it."""
+        if self._seen:
+            yield from (self._seen[key] for key in reference_keys(object_id) if key in self._seen)
+
     @cached_property
-    def _seen(self) -> Mapping[tuple[str, str], Sequence[tuple[ClusterName, WorkloadRef]]]:
-        """What clusters are seen to run themselves, by namespace and name."""
-        seen: dict[tuple[str, str], list[tuple[ClusterName, WorkloadRef]]] = {}
+    def _seen(self) -> Mapping[ReferenceKey, Collection[ClusterName]]:
+        """The clusters that run something themselves, by what it is, in time linear in what they list."""
+        seen: dict[ReferenceKey, set[ClusterName]] = {}
         for cluster, observation in self._clusters.items():
+            if not observation.unplaced:
+                continue
+            made, counted = self._placed_on(cluster)
             for ref in observation.unplaced:
-                if not self._is_placed(cluster, ref):
-                    seen.setdefault((ref.namespace, ref.name), []).append((cluster, ref))
+                key = reference_key(ref)
+                if key not in made and not any(map(ref.may_be, counted.get(key[:2], ()))):
+                    seen.setdefault(key, set()).add(cluster)
         return seen
 
-    def _is_placed(self, cluster: ClusterName, ref: WorkloadRef) -> bool:
-        """Return whether a placement of a cluster makes what a reference means; a chart makes what is counted."""
-        for placement in self._placements.on(cluster).placements:
-            template = self._templates.get(placement.workload)
+    def _placed_on(
+        self, cluster: ClusterName
+    ) -> tuple[Collection[ReferenceKey], Mapping[tuple[str, str], Collection[WorkloadRef]]]:
+        """Return all that means what the placements of a cluster make, and what their charts make.
+
+        A chart makes what is counted, which is listed by namespace and name.
+        """
+        made: set[ReferenceKey] = set()
+        counted: dict[tuple[str, str], set[WorkloadRef]] = {}
+        for workload in {placement.workload for placement in self._placements.on(cluster).placements}:
+            template = self._templates.get(workload)
             if template is None:
                 continue
-            if any(means_object(ref, object_id) for object_id in self._makers.known_objects_of(placement.workload)):
-                return True
-            if template.spec.helm and template.ref is not None and _may_be_same(ref, template.ref):
-                return True
-        return False
-
-
-def _may_be_same(ref: WorkloadRef, other: WorkloadRef) -> bool:
-    """Return whether two references may mean one object; one without a kind means any."""
-    kinds = {ref.kind, other.kind} - {""}
-    return (ref.namespace, ref.name) == (other.namespace, other.name) and len(kinds) <= 1
+            for object_id in self._makers.known_objects_of(workload):
+                made.update(reference_keys(object_id))
+            ref = template.ref if template.spec.helm else None
+            if ref is not None:
+                counted.setdefault((ref.namespace, ref.name), set()).add(ref)
+        return made, counted
