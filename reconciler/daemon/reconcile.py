@@ -24,7 +24,7 @@ from reconciler.core.commits.write import RenderedPlan, charted_clusters, unanch
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.enrolment import Enrolment
 from reconciler.core.decide.state.order import Order
-from reconciler.core.decide.state.pass_input import LostClusters, PassInput, given_up, with_untried
+from reconciler.core.decide.state.pass_input import EarlierFailures, LostClusters, PassInput, given_up, with_untried
 from reconciler.core.decide.steps import lost_cluster
 from reconciler.core.decide.steps.follow_requests import requests_after
 from reconciler.core.decide.steps.idle import idle_terms
@@ -111,6 +111,8 @@ class Memory:
     lost: LostClusters = field(default_factory=dict)
     begun: Mapping[tuple[WorkloadId, str], datetime] = field(default_factory=dict)
     """When passes decided what waits for its charts, which are rendered in the background."""
+    failures: EarlierFailures = field(default_factory=EarlierFailures)
+    """What failed in the last pass of workspaces of which it left something untried."""
     rollouts: RolloutTracker = field(default_factory=RolloutTracker)
     track_record: TrackRecord = field(default_factory=TrackRecord)
     budgets: BudgetReader = field(default_factory=BudgetReader)
@@ -389,16 +391,24 @@ def render_plan(world: World, decision: PassDecision, of_pass: PassTemplates | N
 
 
 def draft(
-    world: World, decision: PassDecision, decider: Callable[[PassInput], Plan] = decide
+    world: World,
+    decision: PassDecision,
+    decider: Callable[[PassInput], Plan] = decide,
+    failures: EarlierFailures | None = None,
 ) -> tuple[PassDecision, RenderedPlan]:
     """Render a plan, and decide anew without the clusters it cannot be rendered for: the next one may do.
 
     Each time shows the failures of those alone that got room. So a workspace whose templates fail one after another
-    gets nothing new in this pass once they have had the pass decided anew `TEMPLATE_ROUNDS` times.
+    gets nothing new in this pass once they have had the pass decided anew `TEMPLATE_ROUNDS` times. What is left then is
+    tried in a later pass, which begins without the `failures` of those before. Charts that wait count as well: a
+    workspace with many of them would have the pass decided anew as often.
 
     What `plan` on the command line shows ends here.
     """
     templates, rounds = PassTemplates(), Counter[WorkspaceName]()
+    if decision.plan.changes and failures is not None and (unwritable := failures.holding(decision.inputs)):
+        inputs = replace(decision.inputs, unwritable=unwritable)
+        decision = PassDecision.of(inputs, decision.tips, decider(inputs))
     rendered = render_plan(world, decision, templates)
     while failing := {
         workload.workspace
@@ -514,7 +524,8 @@ def reconcile_once(world: World, memory: Memory, *, fetch: bool = True, orders: 
         publish_events(world.sinks, discarded, ())
         decision = observe_and_decide(world, memory, fetch=False, orders=orders)
     with world.measure(PassPhase.WRITE) if decision.plan.changes else nullcontext():
-        decision, rendered = draft(world, decision)
+        decision, rendered = draft(world, decision, failures=memory.failures)
+        memory.failures = EarlierFailures.after(decision.inputs, rendered.unwritable)
         memory.begun = {place: decision.inputs.begun.get(place, decision.inputs.now) for place in rendered.pending}
         ids = store_commits(world, decision, rendered)
     record(world, decision, ids, PassKind.WHOLE)

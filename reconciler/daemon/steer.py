@@ -43,6 +43,7 @@ from reconciler.model.plan import (
     Plan,
     Resize,
     Revert,
+    unwritten_remedy,
 )
 from reconciler.model.policy import Desired
 from reconciler.model.tree import Identity, Tips
@@ -104,7 +105,8 @@ def draft_from_clusters(
     decision, rendered = draft(world, PassDecision.of(inputs, tips, decide(inputs)), decide)
     if rendered.unwritable:
         problems = (f"{workload} on {cluster}: {why}" for (workload, cluster), why in rendered.unwritable.items())
-        remedy = "try again" if rendered.pending else "mend the template"
+        remedies = dict.fromkeys(map(unwritten_remedy, rendered.unwritable.values()))
+        remedy = "try again" if rendered.pending else "; ".join(remedies)
         raise InvalidInput(f"writing {'; '.join(problems)} ({remedy})")
     if not decision.plan.changes:
         rendered = _NOTHING

@@ -106,14 +106,14 @@ TEMPLATE_WORK = InputBound(
     of="the expressions of a workspace's templates that one pass compiles and evaluates",
     most=2_000_000,
     unit=Unit.STEPS,
-    beyond="is tried in the next pass; ends wait for none of them",
+    beyond="waits for one of the next passes; ends do not",
 )
 TEMPLATE_ROUNDS = InputBound(
     input=BoundedInput.FILES,
     of="the times that one pass is decided again for templates of a workspace that fail",
     most=10,
     unit=Unit.ROUNDS,
-    beyond="ends what is new for that workspace in this pass, and told",
+    beyond="leaves what is new there to the next passes, and told",
 )
 SOURCE_HISTORY = InputBound(
     input=BoundedInput.FILES,

@@ -72,8 +72,33 @@ TAKEN_REMEDY = "use another name, another namespace or another cluster"
 CHARTS_PENDING = "its charts are being rendered"
 """Why a change is not written in this pass: the charts of it are rendered in the background, and no pass waits."""
 
-UNTRIED = "templates of its workspace failed one after another or took too long in this pass, and it was not tried"
+UNTRIED = (
+    "templates of its workspace failed one after another, took too long or wait for their charts in this pass,"
+    " and it was not tried"
+)
 """Why a change is not written in this pass: what its workspace may cost others in one pass is used up."""
+
+
+def unwritten_reason(problem: str) -> Reason:
+    """Return the reason that goes with the text that says why a placement cannot be written."""
+    if problem == CHARTS_PENDING:
+        return Reason.CHARTS_PENDING
+    if problem == UNTRIED:
+        return Reason.UNTRIED
+    return Reason.TAKEN if BELONGS in problem else Reason.NOT_RENDERED
+
+
+def unwritten_remedy(problem: str, subset: str = "") -> str:
+    """Say what lets a placement be written that cannot be for this problem."""
+    match unwritten_reason(problem):
+        case Reason.CHARTS_PENDING:
+            return "wait: it goes on once they are"
+        case Reason.UNTRIED:
+            return "mend those that fail; it is tried in one of the next passes"
+        case Reason.TAKEN:
+            return TAKEN_REMEDY
+        case _:
+            return "mend the template, or what its subset changes" if subset else "mend the template"
 
 
 class EndReason(StrEnum):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from reconciler.core.decide.decide import decide
-from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.decide.state.pass_input import EarlierFailures, PassInput
 from reconciler.core.fleet.read_file import parse_file
 from reconciler.daemon.reconcile import Outcome, draft
 from reconciler.model.bounds import FILE_EXPRESSIONS, TEMPLATE_ROUNDS
-from reconciler.model.plan import Plan, Reason
+from reconciler.model.plan import UNTRIED, Plan, Reason
 from tests.builders.passes import SOURCE_FILES, Passes
 from tests.fakes.memory_repository import MemoryRepository
 
@@ -73,6 +75,51 @@ def test_few_failing_templates_keep_no_other_of_their_workspace_from_its_place()
     passes.names = (*passes.names[:-1], "b")
     passes.run_once()
     assert [placement.workload.name for placement in passes.placements()] == ["b"]
+
+
+def told(outcome: Outcome, name: str) -> set[Reason]:
+    """Return the reasons for which a workload gets nothing."""
+    return {
+        reason
+        for entry in outcome.rendered.suppressed
+        if entry.workload.name == name
+        for reason in (entry.reason, *(refusal.reason for refusal in entry.refusals))
+    }
+
+
+def test_template_behind_many_failing_ones_gets_its_turn_and_so_does_each_of_them_once_mended() -> None:
+    failing = 3 * TEMPLATE_ROUNDS.most
+    passes = fleet(failing, FAILS)
+    passes.repository.person("source", {"b.yaml": template("b")})
+    passes.names, passes.missing, passes.free = (*passes.names, "b"), 1, {"worker-2": 2}
+    outcomes = [passes.run_once() for _ in range(5)]
+    assert {placement.workload.name for placement in passes.placements()} == {NEIGHBOUR, "b"}
+    assert Reason.UNTRIED in told(outcomes[0], "b")
+    for name in passes.names[:failing]:
+        assert any(Reason.NOT_RENDERED in told(outcome, name) for outcome in outcomes)
+    assert Reason.NOT_RENDERED in told(outcomes[2], "a000")
+    passes.free = {"worker-2": 3}
+    passes.repository.person("source", {"a000.yaml": template("a000")})
+    passes.run_once()
+    assert {placement.workload.name for placement in passes.placements()} == {NEIGHBOUR, "a000", "b"}
+
+
+def test_failures_are_tried_again_once_a_pass_has_left_nothing_untried() -> None:
+    passes = fleet(TEMPLATE_ROUNDS.most, FAILS)
+    passes.missing, passes.free = 1, {"worker-2": 2}
+    passes.run_once()
+    assert passes.memory.failures.unwritable
+    passes.run_once()
+    assert passes.memory.failures == EarlierFailures()
+
+
+def test_template_that_was_not_written_for_want_of_a_turn_is_told_as_untried() -> None:
+    passes = fleet(60, LONG)
+    passes.free = {"worker-2": 300}
+    _, rendered = draft(passes.world(), passes.look(), lambda inputs: decide(replace(inputs, unwritable={})))
+    late = [entry for entry in rendered.suppressed if entry.message.endswith(UNTRIED)]
+    assert late
+    assert {entry.reason for entry in late} == {Reason.UNTRIED}
 
 
 def test_long_expressions_of_a_workspace_share_one_bound_and_come_all_the_same() -> None:

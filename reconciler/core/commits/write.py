@@ -61,6 +61,7 @@ from reconciler.model.plan import (
     Restore,
     Revert,
     Suppressed,
+    unwritten_reason,
 )
 from reconciler.model.policy import Desired
 from reconciler.model.request import Asker, RequestRecord
@@ -469,7 +470,7 @@ class _Writer:
             self._refuse(placement, str(error))
             return
         if taken := self._taken_object(placement, rendered, standing, charted=bool(charts)):
-            self._refuse(placement, taken, Reason.TAKEN)
+            self._refuse(placement, taken)
             return
         self._written[placement.path], self._begun[placement.path] = rendered.files, rendered.record
         if charts:
@@ -533,16 +534,16 @@ class _Writer:
     def _await_charts(self, change: Change, placement: Placement) -> None:
         """Leave a change to a later pass. A placement that is to move stays where it is, whatever else is decided."""
         self.pending.add((placement.workload, placement.where))
-        self._refuse(placement, CHARTS_PENDING, Reason.CHARTS_PENDING)
+        self._refuse(placement, CHARTS_PENDING)
         if isinstance(change, Move):
             del self.unwritable[placement.workload, placement.where]
 
-    def _refuse(self, placement: Placement, problem: str, reason: Reason = Reason.NOT_RENDERED) -> None:
+    def _refuse(self, placement: Placement, problem: str) -> None:
         self.unwritable[placement.workload, placement.where] = problem
         self.suppressed.append(
             Suppressed(
                 workload=placement.workload,
-                reason=reason,
+                reason=unwritten_reason(problem),
                 message=f"{placement.where}: {problem}",
                 replicas=placement.replicas,
             )

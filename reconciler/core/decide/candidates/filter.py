@@ -19,7 +19,7 @@ from reconciler.model.capacity import ReplicaShape
 from reconciler.model.cluster import Prerequisite
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.placement import Restraint, RestraintKind, place_name
-from reconciler.model.plan import BELONGS, CHARTS_PENDING, TAKEN_REMEDY, UNTRIED, Reason, Refusal
+from reconciler.model.plan import Reason, Refusal, unwritten_reason, unwritten_remedy
 from reconciler.model.policy import Availability, BurstPolicy, Cluster
 from reconciler.model.workload import WorkloadTemplate
 
@@ -118,16 +118,8 @@ def _undeployable(inputs: PassInput, template: WorkloadTemplate, cluster: Cluste
     problem = inputs.unwritable.get(place) if inputs.unwritable else None
     if problem is None:
         return None
-    if problem == CHARTS_PENDING:
-        remedy = "wait: it goes on once they are"
-        return Refusal(cluster=name, reason=Reason.CHARTS_PENDING, message=problem, remedy=remedy)
-    if problem == UNTRIED:
-        remedy = "mend those that fail; it is tried again in the next pass"
-        return Refusal(cluster=name, reason=Reason.UNTRIED, message=problem, remedy=remedy)
-    if BELONGS in problem:
-        return Refusal(cluster=name, reason=Reason.TAKEN, message=problem, remedy=TAKEN_REMEDY)
-    remedy = "mend the template, or what its subset changes" if subset else "mend the template"
-    return Refusal(cluster=name, reason=Reason.NOT_RENDERED, message=problem, remedy=remedy)
+    remedy = unwritten_remedy(problem, subset)
+    return Refusal(cluster=name, reason=unwritten_reason(problem), message=problem, remedy=remedy)
 
 
 def _out_of_bounds(policy: BurstPolicy, cluster: Cluster) -> Refusal | None:

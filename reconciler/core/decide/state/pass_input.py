@@ -218,6 +218,44 @@ def given_up(inputs: PassInput, failures: Unwritable) -> Unwritable:
     return problems
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarlierFailures:
+    """What a pass could not write for workspaces of which it left something untried.
+
+    The next pass gives that up from its beginning, and tries what comes after it. So everything has its turn, also
+    where more templates fail than one pass tries. Once a pass leaves nothing of a workspace untried, all of it has its
+    next turn.
+    """
+
+    desired: Desired | None = None
+    """The fleet that the pass was decided for; None before the first one."""
+    unwritable: Unwritable = field(default_factory=dict)
+
+    @classmethod
+    def after(cls, inputs: PassInput, failures: Unwritable) -> Self:
+        """Return what the next pass gives up, after one that was decided last on `inputs` and then had `failures`."""
+        problems = {**inputs.unwritable, **failures}
+        untried = {workload.workspace for (workload, _), problem in problems.items() if problem == UNTRIED}
+        left = {
+            (workload, place): problem
+            for (workload, place), problem in problems.items()
+            if workload.workspace in untried and problem not in (UNTRIED, CHARTS_PENDING)
+        }
+        return cls(desired=inputs.desired, unwritable=left) if left else cls()
+
+    def holding(self, inputs: PassInput) -> Unwritable:
+        """Add what is given up to what is known. Another source commit, or another template, has another try."""
+        before, desired = self.desired, inputs.desired
+        if before is None or before.commit != desired.commit:
+            return inputs.unwritable
+        same = {
+            (workload, place): problem
+            for (workload, place), problem in self.unwritable.items()
+            if before.templates.get(workload) == desired.templates.get(workload)
+        }
+        return {**inputs.unwritable, **same}
+
+
 def with_untried(
     inputs: PassInput, workspaces: Collection[WorkspaceName], good: Collection[tuple[WorkloadId, str]]
 ) -> PassInput:
