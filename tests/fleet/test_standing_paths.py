@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 
@@ -14,7 +15,7 @@ from reconciler.adapters.git.repository import COMMITTER
 from reconciler.daemon.source import SourceReader
 from reconciler.errors import Transient
 from reconciler.model.bounds import FILE_SIZE, SOURCE_HISTORY
-from reconciler.model.ids import WorkloadId
+from reconciler.model.ids import CommitId, WorkloadId
 from reconciler.model.tree import Commit
 from tests.builders.fleet_files import FLEET, TEMPLATE, cluster, errors, warnings
 from tests.builders.remote import MORNING
@@ -273,6 +274,87 @@ def test_what_stood_before_history_was_rewritten_is_found_without_memory(real, t
         desired = fresh(remote, tmp_path, "cache" if memory == "beside the daemon" else "fresh")
     assert VLLM in desired.templates
     assert any(line.startswith(f"{PATH}:") for line in errors(desired))
+
+
+def decide_and_rewrite(remote, repository, times: int = 1) -> CommitId:
+    """Put a branch without a past in the place of one that was decided on, some times; return its tip before that."""
+    before = remote.tip("main")
+    for number in range(times):
+        decide(repository, number)
+        rewrite(remote, FLEET | {"fleet.yaml": SETTINGS, PATH: POINTER, "README.md": str(number)})
+    return before
+
+
+@pytest.mark.parametrize("place", ["same disk", "beside it"])
+def test_a_process_that_fetched_and_never_read_leaves_the_search_to_the_next(real, tmp_path, place):
+    remote, repository, _ = real
+    decide_and_rewrite(remote, repository)
+    with GitRepository(remote.url, cache=tmp_path / "fresh") as ended:
+        ended.fetch()
+    for number in range(2):
+        remote.commit("main", {"docs.md": str(number)})
+        cache, main = ("fresh", None) if place == "same disk" else (f"other{number}", tmp_path / "fresh")
+        with GitRepository(remote.url, cache=tmp_path / cache, main_cache=main) as next_one:
+            next_one.fetch()
+            assert VLLM in SourceReader(next_one).desired(next_one.tips().source).templates
+
+
+@pytest.mark.parametrize("mended", [True, False])
+def test_a_remote_that_fails_is_asked_again_for_what_was_before(real, tmp_path, mended):
+    remote, repository, _ = real
+    before = decide_and_rewrite(remote, repository)
+    blob = remote.git("rev-parse", f"{before}:{PATH}")
+    stored = remote.path / "objects" / blob[:2] / blob[2:]
+    content = stored.read_bytes()
+    stored.unlink()
+    for _ in range(3 if mended else 9):
+        with pytest.raises(Transient, match="fetching commit"):
+            fresh(remote, tmp_path)
+    if mended:
+        stored.write_bytes(content)
+    assert (VLLM in fresh(remote, tmp_path).templates) == mended
+    stored.write_bytes(content)
+    assert (VLLM in fresh(remote, tmp_path).templates) == mended
+
+
+def test_a_remote_that_has_thrown_away_what_was_before_is_not_asked_for_all_of_it(real, tmp_path):
+    remote, repository, _ = real
+    decide_and_rewrite(remote, repository, times=9)
+    for branch in remote.git("for-each-ref", "--format=%(refname:short)", "refs/heads/new-*").splitlines():
+        remote.move(branch, None)
+    remote.git("gc", "-q", "--prune=now")
+    calls: list[str] = []
+
+    @contextmanager
+    def measure(call):
+        yield lambda _: calls.append(call.verb)
+
+    with GitRepository(remote.url, cache=tmp_path / "fresh", measure=measure) as counted:
+        tip = counted.fetch().source
+        calls.clear()
+        assert VLLM not in SourceReader(counted).desired(tip).templates
+    assert 3 <= calls.count("fetch") <= 8
+
+
+def test_decisions_of_a_shallow_remote_are_read_as_far_as_it_has_them(real, tmp_path):
+    remote, repository, _ = real
+    remote.commit("main", {"docs.md": "before"})
+    decide(repository)
+    decide_and_rewrite(remote, repository, times=2)
+    remote.path.joinpath("shallow").write_text(f"{remote.git('rev-parse', 'placements~1')}\n")
+    for _ in range(2):
+        assert VLLM in fresh(remote, tmp_path).templates
+
+
+def test_an_output_branch_that_moves_before_its_decisions_are_read_is_read_in_the_next_pass(real, tmp_path):
+    remote, repository, _ = real
+    decide_and_rewrite(remote, repository, times=2)
+    with GitRepository(remote.url, cache=tmp_path / "fresh") as late:
+        tip = late.fetch().source
+        remote.commit("elsewhere", {"a": "1"})
+        remote.move("placements", remote.tip("elsewhere"))
+        with pytest.raises(Transient, match="moved"):
+            SourceReader(late).desired(tip)
 
 
 @pytest.mark.parametrize("cut", ["bound", "shallow remote"])

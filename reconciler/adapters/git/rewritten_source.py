@@ -3,7 +3,8 @@
 A rewritten history does not say so, as that of ``git lfs migrate import``, in which a file was never anything but a
 pointer. So the mirror keeps the tip before, and its files are taken for what stood before the first tip that does not
 follow it. A mirror beside that of the passes asks that one. Where nothing is remembered, as on an empty disk, the
-output branch names the commits that were decided on, as long as the remote still hands them out.
+output branch names the commits that were decided on, as long as the remote still hands them out. They are looked for
+when a history is read for the first time, which may be in a later process.
 """
 
 from __future__ import annotations
@@ -13,13 +14,16 @@ from dataclasses import replace
 from itertools import islice
 from urllib.parse import quote
 
+from reconciler.adapters.git import remote as address
+from reconciler.adapters.git import remote_errors
 from reconciler.adapters.git.branches import RemoteBranches
 from reconciler.adapters.git.decisions import decided_on
 from reconciler.adapters.git.history import History
+from reconciler.adapters.git.known_tips import FETCH
 from reconciler.adapters.git.objects import parse_entries
 from reconciler.adapters.git.signed_source import SignedSource
 from reconciler.core.fleet.path_history import PathHistories, PathHistory
-from reconciler.errors import Conflict
+from reconciler.errors import Conflict, OverspillError
 from reconciler.model.ids import BlobId, CommitId
 from reconciler.model.tree import Identity
 
@@ -27,6 +31,12 @@ _MOST = 20
 """Times that a branch was rewritten which are kept; the mirror is asked about each where history is read."""
 _MOST_DECISIONS = 200
 """Commits of the output branch that are searched for what was decided on before."""
+_ABSENT = ("couldn't find remote ref", "not our ref", "unadvertised object")
+"""What git says of a commit that the remote does not have, or does not hand out by its id."""
+_MOST_ABSENT = 5
+"""Commits that were decided on and that the remote has no more, after which it is asked for none before them."""
+_MOST_TRIES = 10
+"""Times that the remote may fail in the search for what was before the first tip, until passes go on without."""
 
 
 class RewrittenSource:
@@ -39,10 +49,11 @@ class RewrittenSource:
         self._committer = committer
         self._place = f"refs/overspill/rewritten/{quote(branches.source.removeprefix('refs/heads/'), safe='')}/"
         self._last, self._former = f"{self._place}last", f"{self._place}former/"
+        self._unknown = f"{self._place}unknown/"
+        """Holds the first tip of a mirror without memory until it is known what was before that, by the number of
+        times that this could not be found out. The next process finds it there."""
         self._noted: tuple[int, CommitId] | None = None
         """The mirror, by its number, and the tip that it holds as the last one."""
-        self._without_memory: CommitId | None = None
-        """The first tip of a mirror that remembers nothing, until it is known what was before that."""
 
     def note(self, tip: CommitId | None) -> None:
         """Take the tip of the source branch, or what is in force of it, for what later ones follow.
@@ -53,14 +64,13 @@ class RewrittenSource:
             return
         last = self._remembered()
         if last is None:
-            self._without_memory = tip
+            self._update({self._last: tip, f"{self._unknown}0": tip})
         elif last != tip:
             history = self._history()
             if not (history.leads_to(tip, last) or history.leads_to(last, tip)):
-                self._update(f"{self._former}{tip}", last)
+                self._update({f"{self._former}{tip}": last})
                 self._drop_others(tip)
-        if last != tip:
-            self._update(self._last, tip)
+            self._update({self._last: tip})
         self._noted = self._branches.renewals, tip
 
     def with_former(self, answer: PathHistories, commit: CommitId, paths: Collection[str]) -> PathHistories:
@@ -89,13 +99,32 @@ class RewrittenSource:
         return dict(self._refs(self._last)).get(self._last)
 
     def _recall(self) -> None:
-        """Find rewritings before the first tip of a mirror without memory, by the commits that were decided on."""
-        branches, tip = self._branches, self._without_memory
-        if tip is None:
-            return
-        first, line = tip, branches.source
+        """Find rewritings before the first tip of a mirror without memory, by the commits that were decided on.
+
+        Raises Transient or InvalidInput where the remote cannot be asked; after some times that is the end of it.
+        """
+        for ref, tip in self._refs(self._unknown):
+            tries = int(ref.removeprefix(self._unknown)) + 1
+            try:
+                self._recall_before(tip)
+            except OverspillError:
+                if tries < _MOST_TRIES:
+                    self._update({ref: None, f"{self._unknown}{tries}": tip})
+                    raise
+            self._update({ref: None})
+
+    def _recall_before(self, tip: CommitId) -> None:
+        branches = self._branches
+        first = tip
+        line: str = branches.source if tip == branches.tips.source else tip
+        absent = 0
         for earlier in islice(decided_on(branches, self._committer, most=_MOST_DECISIONS), _MOST):
-            if earlier == tip or not branches.known.obtain(earlier):
+            if earlier == tip:
+                continue
+            if not self._obtain(earlier):
+                absent += 1
+                if absent == _MOST_ABSENT:
+                    return
                 continue
             if self._signed is not None and not self._signed.is_signed(earlier):
                 continue  # anybody who pushes to the output branch can name a commit there
@@ -103,9 +132,20 @@ class RewrittenSource:
                 first = earlier if self._history().leads_to(tip, earlier) else first
             elif self._history().is_whole(tip) and not _reaches(branches.history(earlier), earlier, tip):
                 # Of a history that is read in part alone, nothing says that it has no such commit.
-                self._update(f"{self._former}{first}", earlier)
+                self._update({f"{self._former}{first}": earlier})
                 first, tip, line = earlier, earlier, earlier
-        self._without_memory = None
+
+    def _obtain(self, commit: CommitId) -> bool:
+        """Fetch a commit by its id if the mirror lacks it; False where the remote does not hand it out."""
+        branches = self._branches
+        if branches.known.holds(commit):
+            return True
+        done = branches.runner.run([*FETCH, "--depth=1", address.NAME, commit], remote=True)
+        if done.status and not any(words in done.stderr for words in _ABSENT):
+            # Whatever the remote says of it, the mirror is not to blame: it is kept.
+            doing = f"fetching commit {commit[:12]}, which was decided on"
+            raise remote_errors.failure(doing, branches.remote.redact(done.stderr), branches.remote)
+        return branches.known.holds(commit)
 
     def _former_histories(self, commit: CommitId, paths: Collection[str]) -> dict[str, PathHistory]:
         history = self._history()
@@ -156,11 +196,12 @@ class RewrittenSource:
                     tips.append(former)
         for ref, _ in refs:
             if ref.removeprefix(self._former) not in kept:
-                self._update("-d", ref)
+                self._update({ref: None})
 
-    def _update(self, *arguments: str) -> None:
-        """Update a ref; on a disk that is full, passes go on without."""
-        self._branches.runner.run(["update-ref", *arguments])
+    def _update(self, refs: Mapping[str, CommitId | None]) -> None:
+        """Set refs, or delete those with None, all or none of them; on a disk that is full, passes go on without."""
+        lines = (f"update {ref} {commit}\n" if commit else f"delete {ref}\n" for ref, commit in refs.items())
+        self._branches.runner.run(["update-ref", "--stdin"], stdin="".join(lines).encode())
 
     def _refs(self, prefix: str) -> list[tuple[str, CommitId]]:
         listing = self._branches.local(["for-each-ref", "--format=%(objectname) %(refname)", prefix])
