@@ -11,11 +11,11 @@ import pytest
 from reconciler.adapters.git import GitRepository
 from reconciler.adapters.git.known_tips import KnownTip
 from reconciler.adapters.git.restore import Restoration, RestoreWay
-from reconciler.errors import InvalidInput, LostBranch
+from reconciler.errors import InvalidInput, LostBranch, Transient
 from reconciler.model.bounds import COMMITS_READ_BACK
 from reconciler.model.branch_loss import BranchLossKind
 from reconciler.model.ids import CommitId
-from reconciler.model.tree import Commit, Identity
+from reconciler.model.tree import Commit, Identity, branch_of
 from tests.builders.remote import MORNING, Remote
 
 ADA = Identity(name="Ada", email="ada@example.com")
@@ -232,6 +232,73 @@ def test_mirror_that_is_made_again_while_a_branch_is_lost_restores_it_to_the_com
     assert [*cache.glob("*/aside.git")] == []
 
 
+@pytest.mark.parametrize("kind", [BranchLossKind.GONE, BranchLossKind.REWOUND])
+def test_mirror_that_is_made_again_while_the_branch_of_a_cluster_is_lost_restores_its_files(
+    remote: Remote, known: list[CommitId], kind: BranchLossKind, tmp_path: Path
+) -> None:
+    """The fetch after that looks at the output branch alone, which is not lost."""
+    branch = branch_of("placements", "w2")
+    before, tip = (remote.commit(branch, {RECORD: f"n: {number}\n"}) for number in range(2))
+    files = remote.git("rev-parse", f"{tip}^{{tree}}")
+    with GitRepository(remote.url, cache=tmp_path / "shared") as repository:
+        for _ in range(2):
+            repository.fetch()
+            repository.branches()
+        remote.move(branch, before if kind is BranchLossKind.REWOUND else None)
+        assert [loss.known for loss in repository.fetch().losses] == [tip]
+        remote.git("gc", "-q", "--prune=now")
+        for _ in range(2):
+            repository._branches._renew()
+            repository.fetch()
+            repository.branches()
+            assert [(loss.known, loss.known_at is None) for loss in repository.tips().losses] == [(tip, False)]
+        _settle(repository)
+        repository.fetch()
+        repository.branches()
+        assert repository.tips().losses == ()
+        assert remote.git("rev-parse", f"refs/heads/{branch}^{{tree}}") == files
+    assert [*tmp_path.glob("shared/*/aside.git")] == []
+
+
+@KINDS
+@pytest.mark.exhaustive(one_in=2)
+def test_mirror_that_is_found_broken_by_the_next_process_keeps_what_the_remote_has_lost(
+    remote: Remote, known: list[CommitId], kind: BranchLossKind, tmp_path: Path
+) -> None:
+    cache = tmp_path / "shared"
+    with GitRepository(remote.url, cache=cache) as first:
+        first.fetch()
+        first.log(known[-1])
+        refs = first.directory / "mirror.git" / "refs"
+    _lose(remote, known, kind)
+    remote.git("gc", "-q", "--prune=now")
+    (refs / "overspill" / "source").write_text("5" * 40 + "\n")
+    with GitRepository(remote.url, cache=cache) as again:
+        assert [(loss.known, loss.known_at) for loss in again.fetch().losses] == [(known[-1], LAST)]
+        _settle(again)
+        tips = again.fetch()
+        assert tips.losses == ()
+        assert tips.output is not None
+        assert set(known) <= {commit.id for commit in again.log(tips.output)}
+    assert [*cache.glob("*/aside.git")] == []
+
+
+def test_mirror_that_cannot_be_put_aside_stays(
+    remote: Remote, known: list[CommitId], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "held by another program")
+
+    with GitRepository(remote.url, cache=tmp_path / "shared") as repository:
+        repository.fetch()
+        with monkeypatch.context() as held:
+            held.setattr("pathlib.Path.rename", refuse)
+            with pytest.raises(Transient, match="held by another program"):
+                repository._branches._renew()
+        remote.move("placements", None)
+        assert [loss.known_at for loss in repository.fetch().losses] == [LAST]
+
+
 NOTES = ("", "x", "refs/overspill/known/output/placements", "a b", "\0", "refs/overspill/known/output/placements -x -")
 
 
@@ -411,10 +478,12 @@ def test_another_output_branch_of_the_same_remote_is_no_loss(
     remote: Remote, known: list[CommitId], tmp_path: Path
 ) -> None:
     cache = tmp_path / "shared"
-    for branch in ("placements", "bursts", "placements"):
+    for branch in ("placements", "bursts", "placements", "placements-staging", "placements"):
         with GitRepository(remote.url, cache=cache, output_branch=branch) as repository:
             assert repository.fetch().losses == ()
             _write(repository, 7)
+            repository._branches._renew()
+            assert repository.fetch().losses == ()
 
 
 def test_commit_that_a_person_names_is_known(

@@ -352,10 +352,10 @@ class RemoteBranches:
                 )
 
     def _renew(self, overwritten: Mapping[str, CommitId | None] | None = None) -> None:
-        """Replace the mirror by an empty one; the next fetch fills it."""
+        """Replace the mirror by an empty one, which the next fetch fills; raises Transient where it has to stay."""
         self.known.remember(overwritten or {})
         self.reader.close()
-        self._mirror.throw_away(is_lost=bool(self.known.losses))
+        self._mirror.throw_away(put_aside=self.known.doubtful)
         self.renewals += 1
         self.tips = Tips(source=None, output=None)
         self._branches = None

@@ -109,7 +109,7 @@ class KnownTips:
     @property
     def doubtful(self) -> bool:
         """Whether the next fetch has to be judged even if no branch has moved."""
-        return bool(self.losses or self.expected)
+        return bool(self.losses) or any(self._is_followed(ref) for ref in self.expected)
 
     def branch(self, ref: str) -> str:
         """Return the full name of the branch of a known tip."""
@@ -135,10 +135,9 @@ class KnownTips:
             return
         known = {ref: KnownTip(commit=commit) for ref, commit in known_refs(beside / "mirror.git")}
         known |= _read(beside / "known")
-        followed = (self.output_ref, self.cluster_refs)
         ours = dict(known_refs(self._mirror.git_dir))
         for ref, tip in known.items():
-            if ref.startswith(followed) and self._consulted.get(ref) != tip:
+            if self._is_followed(ref) and self._consulted.get(ref) != tip:
                 self._consulted[ref] = tip
                 if ours.get(ref) != tip.commit:
                     self.expected[ref] = tip
@@ -158,8 +157,8 @@ class KnownTips:
         Raises Transient and InvalidInput as a fetch does.
         """
         refs = {ref: KnownTip(commit=commit) for ref, commit in known_refs(self._mirror.git_dir)}
-        prefixes = (self.output_ref, *([self.cluster_refs] if with_clusters else []))
-        known = sorted(ref for ref in {*refs, *self.expected} if ref.startswith(prefixes))
+        followed = (ref for ref in {*refs, *self.expected} if self._is_followed(ref))
+        known = sorted(ref for ref in followed if with_clusters or ref == self.output_ref)
         names = [self._output, *([f"{self._clusters}*"] if with_clusters else [])]
         listed = self._remote(["ls-remote", "--heads", address.NAME, *names])
         tips = {name: commit for commit, name in (line.split("\t") for line in listed.stdout.decode().splitlines())}
@@ -180,11 +179,12 @@ class KnownTips:
         settled = [ref for ref in self.expected if ref in known and self.branch(ref) not in losses]
         for ref in settled:
             del self.expected[ref]
+        self.losses = losses
+        if not self.doubtful:
+            # Before the note of the next process: nothing would be judged without it, and so nothing be forgotten.
+            self._mirror.forget_aside()
         if settled:
             self._write()
-        self.losses = losses
-        if not losses:
-            self._mirror.forget_aside()
 
     def contains(self, branch: str, tip: CommitId, known: KnownTip) -> bool | None:
         """Return whether a commit is at or before the tip, and fetch as much history as that takes.
@@ -212,6 +212,10 @@ class KnownTips:
             if self._mirror.shallow() == shallow:
                 return False  # the remote has no more of it
             step *= GROWTH
+
+    def _is_followed(self, ref: str) -> bool:
+        """Return whether a ref is for the output branch or that of a cluster: a mirror may serve other outputs too."""
+        return ref == self.output_ref or ref.startswith(self.cluster_refs)
 
     def _is_before_all(self, commit: LoggedCommit, at: datetime) -> bool:
         """Return whether no commit before one can have been made at a moment."""

@@ -101,14 +101,19 @@ class Mirror:
 
     @property
     def aside(self) -> Path:
-        """A repository that was taken for broken while a branch was lost; nobody else may hold what is in it."""
+        """A repository that was taken for broken; if a branch is lost, nobody else may hold what is in it."""
         return self._place / "aside.git"
 
-    def throw_away(self, *, is_lost: bool = False) -> None:
-        """Remove the repository; while a branch is lost the first one is put aside until that is settled."""
-        if is_lost and not self.aside.exists():
-            with contextlib.suppress(OSError):
+    def throw_away(self, *, put_aside: bool) -> None:
+        """Remove the repository, or put the first one aside until `forget_aside`.
+
+        Raises Transient where it cannot be put aside: it stays.
+        """
+        if put_aside and self.git_dir.exists() and not self.aside.exists():
+            try:
                 self.git_dir.rename(self.aside)
+            except OSError as error:
+                raise Transient(f"renaming {self.git_dir} to {self.aside.name}: {error.strerror or error}") from error
         _remove(self.git_dir)
 
     def forget_aside(self) -> None:
