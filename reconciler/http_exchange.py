@@ -7,6 +7,7 @@ before a body is bounded in bytes. The extension point is `httpcore2.NetworkBack
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import socket
 import ssl
@@ -59,7 +60,7 @@ class Exchange:
     def check_address(self, host: str, family: socket.AddressFamily, address: Any) -> None:
         """Check the address that a name has led to, before anything connects: a port that is open would show.
 
-        Raises RefusedAddress.
+        Raises RefusedAddress, and OSError where it cannot be checked.
         """
         if self.refuse is not None and host == self.host:
             why = self.refuse(address[0], _is_own(family, address))
@@ -275,12 +276,23 @@ def _resolve(host: str, port: int, patience: float) -> Sequence[_Address]:
     return result
 
 
+_NO_ROUTE = frozenset({errno.ENETUNREACH, errno.EHOSTUNREACH, errno.EADDRNOTAVAIL, errno.EINVAL, errno.EACCES})
+"""Why no route leads to an address, of which an own one always has one; EINVAL is that of a link without its scope."""
+
+
 def _is_own(family: socket.AddressFamily, address: Any) -> bool:
-    """Return whether an address is one of this machine's own: what is sent there begins there too."""
-    with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as route:
-        route.connect(address)  # sends nothing
+    """Return whether an address is one of this machine's own: what is sent there begins there too.
+
+    Raises OSError where that cannot be found out, as without a free descriptor: a later try to connect may have one.
+    """
+    with socket.socket(family, socket.SOCK_DGRAM) as route:
+        try:
+            route.connect(address)  # sends nothing
+        except OSError as error:
+            if error.errno in _NO_ROUTE:
+                return False
+            raise
         return bool(route.getsockname()[0] == address[0])
-    return False  # nothing leads there
 
 
 @contextmanager

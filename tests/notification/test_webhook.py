@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import resource
 import socket
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -11,6 +13,7 @@ from reconciler.adapters.clock import SystemClock
 from reconciler.adapters.notification.sender import ONLY, NotTaken
 from reconciler.adapters.notification.webhook import WebhookSender
 from reconciler.core.notification.notices import live_notice
+from reconciler.http_exchange import Exchange, RefusedAddress
 from reconciler.model.events.event import Event
 from reconciler.model.events.event_kind import EventKind
 from tests.fakes.event_receiver import SECRET, Receiver, receiving
@@ -50,18 +53,54 @@ def test_nothing_connects_to_the_daemons_own_machine_for_a_workspace(host: str) 
             server.accept()
 
 
-def test_address_of_the_daemons_own_machine_is_refused_for_a_workspace() -> None:
+@pytest.fixture
+def own() -> str:
+    """The address by which others reach this machine."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as route:
         try:
             route.connect(("192.0.2.1", 9))  # sends nothing
         except OSError:
             pytest.skip("this machine has no address beside loopback")
-        own = route.getsockname()[0]
+        return str(route.getsockname()[0])
+
+
+def test_address_of_the_daemons_own_machine_is_refused_for_a_workspace(own: str) -> None:
     with (
         socket.create_server((own, 0)) as server,
         pytest.raises(NotTaken, match=f"its name leads to {own}, the daemon's"),
     ):
         send(f"http://{own}:{server.getsockname()[1]}/", confined=True)
+
+
+def test_address_that_cannot_be_checked_for_want_of_descriptors_is_not_connected_to(own: str) -> None:
+    """It counted as another machine's, and was connected to where a descriptor was free again by then."""
+    exchange = Exchange(deadline=time.monotonic() + 20, host=own, refuse=lambda _, is_own: "own" if is_own else "")
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, limits[1]))
+    try:
+        with pytest.raises(OSError, match="Too many open files"):
+            exchange.check_address(own, socket.AF_INET, (own, 9))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    with pytest.raises(RefusedAddress):
+        exchange.check_address(own, socket.AF_INET, (own, 9))
+
+
+@pytest.mark.parametrize(("family", "address"), [(socket.AF_INET6, "fe80::1"), (socket.AF_INET, "255.255.255.255")])
+def test_address_that_no_route_leads_to_is_not_the_daemons_own(family: socket.AddressFamily, address: str) -> None:
+    try:
+        socket.socket(family, socket.SOCK_DGRAM).close()
+    except OSError:
+        pytest.skip("this machine has no addresses of this family")
+    told: list[tuple[str, bool]] = []
+
+    def refuse(place: str, is_own: bool) -> str:
+        told.append((place, is_own))
+        return ""
+
+    exchange = Exchange(deadline=time.monotonic() + 20, host="named", refuse=refuse)
+    exchange.check_address("named", family, socket.getaddrinfo(address, 9, type=socket.SOCK_STREAM)[0][4])
+    assert told == [(address, False)]
 
 
 def test_proxy_on_the_daemons_own_machine_is_used_for_a_workspace_too(
