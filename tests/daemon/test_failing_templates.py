@@ -135,6 +135,40 @@ def test_long_expressions_of_a_workspace_share_one_bound_and_come_all_the_same()
     assert len(passes.placements()) == number + 1
 
 
+def test_compiling_is_charged_once_for_all_clusters() -> None:
+    passes = fleet(1, "x")
+    lines = "".join(f"    n{index}: 'compiled once {index} {{{{ replicas }}}}'\n" for index in range(900))
+    data = f"""\
+    - name: data
+      manifest:
+        apiVersion: v1
+        kind: ConfigMap
+        metadata: {{name: data, namespace: demo}}
+        data:
+{lines.replace("    n", "          n")}"""
+    text = template("a000").replace("  steps:", data + "  steps:")
+    clusters = [f"worker-{number}" for number in range(2, 12)]
+    files = {
+        "a000.yaml": text,
+        "clusters.yaml": "---\n".join(
+            f"apiVersion: overspill.dev/v1alpha1\nkind: Cluster\nmetadata: {{name: {name}}}\nspec: {{}}\n"
+            for name in ("worker-1", *clusters)
+        ),
+        "workspaces.yaml": SOURCE_FILES["workspaces.yaml"].replace(
+            "[worker-1, worker-2, worker-3]", f"[worker-1, {', '.join(clusters)}]"
+        ),
+        "policies.yaml": SOURCE_FILES["policies.yaml"].replace(
+            "[{name: worker-2}, {name: worker-3}]", f"[{', '.join(f'{{name: {name}}}' for name in clusters)}]"
+        ),
+        "neighbour.yaml": template(NEIGHBOUR),
+    }
+    passes.repository.person("source", files)
+    passes.names, passes.missing, passes.free = ("a000",), len(clusters), dict.fromkeys(clusters, 1)
+    outcome = passes.run_once()
+    assert len(passes.placements()) == len(clusters)
+    assert Reason.UNTRIED not in reasons(outcome, "llm")
+
+
 def test_expressions_of_a_file_share_one_bound() -> None:
     note = "{{1}}" * 1_666
     number = 1 + FILE_EXPRESSIONS.most // 4_998

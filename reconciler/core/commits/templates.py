@@ -86,7 +86,7 @@ class PassTemplates:
             return RenderedTemplate(placement=placement, problem=UNTRIED)
         budget = EvaluationBudget()
         rendered = attempt(Seam.TEMPLATE, workload, lambda: _fill(placement, desired, budget))
-        self._spent[workload.workspace] += budget.spent + (render.preparation(template.spec) if template else 0)
+        self._spent[workload.workspace] += budget.spent + budget.compiled
         if isinstance(rendered, Bug):
             rendered = RenderedTemplate(placement=placement, problem=rendered.summary, bug=rendered)
         self._known[placement.path] = template, rendered

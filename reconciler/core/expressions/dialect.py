@@ -67,9 +67,6 @@ MAX_DEPTH = 60
 MAX_NODES = 4_000
 """Nodes of one text's syntax tree; compiling takes about 20 microseconds for each."""
 
-TEXT_STEPS, NODE_STEPS = 600, 30
-"""Microseconds that compiling takes for each text, and for each node of it."""
-
 MAX_BLOCKS = 6
 """Nesting of ``if`` and ``for``; Python itself stops at 20."""
 
@@ -99,8 +96,6 @@ class ExpressionReading:
 
     names: frozenset[str] = frozenset()
     faults: tuple[Fault, ...] = ()
-    nodes: int = 0
-    """Nodes of its syntax tree, as far as it was looked at."""
 
 
 def has_expression(text: str) -> bool:
@@ -164,7 +159,7 @@ def read_expression(text: str, place: ExpressionSite = TEMPLATE) -> ExpressionRe
         return ExpressionReading(faults=(_LARGE,))
     walk = _Walk(place)
     walk.visit(tree, frozenset(), 0, 0)
-    return ExpressionReading(names=frozenset(walk.names), faults=tuple(dict.fromkeys(walk.faults)), nodes=walk.nodes)
+    return ExpressionReading(names=frozenset(walk.names), faults=tuple(dict.fromkeys(walk.faults)))
 
 
 _DEEP = Fault(message="the expression is nested too deeply")

@@ -112,12 +112,6 @@ def check_expressions(spec: DeploySpec) -> tuple[Finding, ...]:
     return tuple(findings)
 
 
-def preparation(spec: DeploySpec) -> int:
-    """Return the steps that it takes to compile the expressions of a spec, about a microsecond each."""
-    readings = (dialect.read_expression(text) for text in {text for _, text in _leaves(spec)})
-    return sum(dialect.TEXT_STEPS + dialect.NODE_STEPS * reading.nodes for reading in readings)
-
-
 def reads_variable(spec: DeploySpec, name: str) -> bool:
     """Tell whether any expression of a spec reads a name of the context."""
     return any(name in dialect.read_expression(text).names for _, text in _leaves(spec))

@@ -38,10 +38,12 @@ class ExhaustedError(TemplateRuntimeError):
 class EvaluationBudget:
     """Units that the expressions of one spec may still spend. It is the only mutable object of a rendering."""
 
-    __slots__ = ("_units", "left")
+    __slots__ = ("_units", "compiled", "left")
 
     def __init__(self, units: int = MAX_WORK) -> None:
         self._units = self.left = units
+        self.compiled = 0
+        """Steps that compiling took, which are none of the units."""
 
     @property
     def spent(self) -> int:
