@@ -248,6 +248,29 @@ def test_mirror_that_is_made_again_takes_nothing_back(
     assert [entry.path for entry in repository.entries(tip)] == ["fleet.yaml"]
 
 
+@pytest.mark.parametrize("opened", ["still", "beside"])
+def test_mirror_that_was_put_aside_takes_nothing_back_that_came_in_force_later(fleet: Fleet, opened: str) -> None:
+    """A lost branch keeps it there; commits between what it knows and what is in force cannot be pushed again."""
+    first = fleet.push(fleet.commit(by="ann"))
+    fleet.decide(first)
+    with fleet.open() as repository:
+        assert held(repository.fetch()) == (first, None)
+        fleet.remote.move("placements", None)
+        assert repository.fetch().losses
+        repository._branches._renew()
+        assert held(repository.fetch()) == (first, None)
+        between = fleet.commit(first, by="bob")
+        last = fleet.push(fleet.commit(between, by="ann"))
+        assert held(repository.fetch()) == (last, None)
+        fleet.push(between)
+        if opened == "beside":
+            with fleet.open() as beside:
+                assert held(beside.fetch()) == (last, SignatureFault.OLDER)
+        repository._branches._renew()
+        assert held(repository.fetch()) == (last, SignatureFault.OLDER)
+        assert list(repository.directory.glob("aside.git"))
+
+
 def test_mirror_that_is_made_again_does_without_what_the_host_has_thrown_away(
     fleet: Fleet, repository: GitRepository
 ) -> None:

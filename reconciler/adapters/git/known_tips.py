@@ -235,11 +235,14 @@ class KnownTips:
         return self.holds(commit)
 
     def fetch_beside(self, refspec: str) -> None:
-        """Fetch refs from the mirror of the passes, if that is another one and has them, and from one put aside."""
+        """Fetch refs from mirrors that were put aside and from that of the passes, if that is another one and has them.
+
+        What was put aside comes first, since it knows the least: a ref of the mirror of the passes replaces its own.
+        """
         beside = self._mirror.beside
-        mirrors = [] if beside is None else [beside / "mirror.git", beside / self._mirror.aside.name]
+        mirrors = [] if beside is None else [beside / self._mirror.aside.name, beside / "mirror.git"]
         local = replace(self._runner, environment={**self._runner.environment, "GIT_ALLOW_PROTOCOL": "file"})
-        for mirror in (*mirrors, self._mirror.aside):
+        for mirror in (self._mirror.aside, *mirrors):
             if mirror.is_dir():
                 local.run([*FETCH, "--update-shallow", str(mirror), refspec])
 

@@ -122,14 +122,18 @@ class SignedSource:
             return SignatureFault.UNCHECKED, str(error)
 
     def _remembered(self) -> CommitId | None:
-        """Return what was in force last, by this mirror, by that of the passes, or by one that was thrown away."""
+        """Return what was in force last, by this mirror, by this process, by that of the passes, or by one put aside.
+
+        The latter may be far behind: this process comes first, where anybody still has its commit.
+        """
         read = ["for-each-ref", "--format=%(objectname)", self._ref]
-        if not self._branches.local(read):
+        noted = self._branches.local(read).decode().strip()
+        if not noted:
+            if self._found is not None and self._branches.known.obtain(self._found.commit):
+                return self._found.commit
             self._branches.known.fetch_beside(f"+{self._ref}:{self._ref}")
-        noted = CommitId(self._branches.local(read).decode().strip())
-        if not noted and self._found is not None and self._branches.known.obtain(self._found.commit):
-            return self._found.commit
-        return noted or None
+            noted = self._branches.local(read).decode().strip()
+        return CommitId(noted) if noted else None
 
     def _without_memory(self, tip: CommitId) -> CommitId:
         """Find what to begin with, never a commit that is before the last one that was decided on."""
