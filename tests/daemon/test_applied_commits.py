@@ -14,7 +14,7 @@ import pytest
 from reconciler.adapters.git import GitRepository
 from reconciler.adapters.git.known_tips import UNTRIED_MEMORY
 from reconciler.daemon.applied_commits import AppliedCommits, applied
-from reconciler.errors import LostBranch
+from reconciler.errors import LostBranch, OverspillError
 from reconciler.model.bounds import APPLIED_COMMITS
 from reconciler.model.capacity import Observed
 from reconciler.model.ids import ClusterName, CommitId, PlacementName
@@ -190,6 +190,50 @@ def test_daemon_that_is_killed_before_it_has_heard_an_engine_hears_it_after_its_
                 continue
             with pytest.raises(LostBranch, match=tips[1][:12]):
                 passes.run()
+
+
+def test_hour_on_an_empty_disk_begins_once_the_remote_answers(
+    remote: Remote, tips: list[CommitId], tmp_path: Path
+) -> None:
+    """A host that is down for long may come back from an old backup."""
+    _lose(remote, tips, "rewound")
+    away = remote.path.rename(tmp_path / "away")
+    with GitRepository(remote.url, cache=tmp_path / "empty") as repository:
+        passes = Reported(repository)
+        passes.reports = {"clusters/worker-2/vllm-1": _report(tips[1], FLUX)}
+        with pytest.raises(OverspillError):
+            passes.run()
+        (began,) = (tmp_path / "empty").rglob("began")
+        two_hours_ago = (datetime.now(UTC) - 2 * UNTRIED_MEMORY).timestamp()
+        os.utime(began, (two_hours_ago, two_hours_ago))
+        away.rename(remote.path)
+        with pytest.raises(LostBranch, match=tips[1][:12]):
+            passes.run()
+
+
+def test_memory_that_began_in_the_future_is_none(remote: Remote, tips: list[CommitId], tmp_path: Path) -> None:
+    """A clock that was ahead when a mirror began says nothing of how long ago that was."""
+    with GitRepository(remote.url, cache=tmp_path / "empty") as repository:
+        repository.fetch()
+        (began,) = (tmp_path / "empty").rglob("began")
+        ahead = (datetime.now(UTC) + 2 * UNTRIED_MEMORY).timestamp()
+        os.utime(began, (ahead, ahead))
+        assert not repository.has_memory
+
+
+@pytest.mark.parametrize("cache", ["before", "before/proposals"])
+def test_mirror_beside_one_that_knows_the_branch_does_so_too(
+    remote: Remote, tips: list[CommitId], cache: str, tmp_path: Path
+) -> None:
+    (began,) = (tmp_path / "before").rglob("began")
+    an_hour_ago = (datetime.now(UTC) - UNTRIED_MEMORY).timestamp()
+    os.utime(began, (an_hour_ago, an_hour_ago))
+    with (
+        GitRepository(remote.url, cache=tmp_path / "before"),
+        GitRepository(remote.url, cache=tmp_path / cache, main_cache=tmp_path / "before") as beside,
+    ):
+        beside.fetch()
+        assert beside.has_memory
 
 
 def test_cluster_stops_a_daemon_on_an_empty_disk_once_and_others_are_heard(

@@ -40,7 +40,7 @@ FETCH = ("fetch", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules
 _SEEN = "refs/overspill/seen/"
 """The branches as the remote has them, where they do not follow what is known."""
 UNTRIED_MEMORY = timedelta(hours=1)
-"""How long engines are heard on what the remote had when a mirror began on an empty disk."""
+"""How long engines are heard on what the remote had when a mirror on an empty disk first reached it."""
 _MOST_GIVEN_UP = 20
 """Commits that were given up and are looked at; a person gives up one at a time."""
 _EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
@@ -90,19 +90,17 @@ class KnownTips:
         """What the mirror beside this one knew when it was last asked, by ref."""
         self._expect((), _read(self._file))
         self.consult()
-        if not self.expected and not known_refs(mirror.git_dir):
-            replace_file(self._began, "No tip was known yet when this was written.\n")
 
     @property
     def has_memory(self) -> bool:
         """Whether this, or the mirror of the passes, began to know tips longer ago than that takes to be contradicted.
 
-        What a mirror on an empty disk knows is what the remote had then.
+        What a mirror on an empty disk knows is what the remote had at the first fetch that reached it.
         """
         beside = self._mirror.beside
         for file in (self._began, *(() if beside is None else [beside / self._began.name])):
             with contextlib.suppress(OSError):
-                if 0 <= time.time() - file.stat().st_mtime < UNTRIED_MEMORY.total_seconds():
+                if time.time() - file.stat().st_mtime < UNTRIED_MEMORY.total_seconds():
                     return False
         return True
 
@@ -126,21 +124,23 @@ class KnownTips:
         self._write()
 
     def consult(self) -> None:
-        """Expect what the mirror of the passes has come to know since this was last called; a no-op for that itself.
+        """Expect what the mirror of the passes, if that is another one, has come to know since this was last called.
 
-        It is called before a fetch, so that the remote has had by then what is expected of it.
+        While no tip is known, the time is noted. It is called before each fetch, so that the remote has had by then
+        what is expected of it. Raises Transient where the disk takes no note.
         """
-        beside = self._mirror.beside
-        if beside is None:
-            return
-        known = {ref: KnownTip(commit=commit) for ref, commit in known_refs(beside / "mirror.git")}
-        known |= _read(beside / "known")
         ours = dict(known_refs(self._mirror.git_dir))
-        for ref, tip in known.items():
-            if self._is_followed(ref) and self._consulted.get(ref) != tip:
-                self._consulted[ref] = tip
-                if ours.get(ref) != tip.commit:
-                    self.expected[ref] = tip
+        beside = self._mirror.beside
+        if beside is not None:
+            known = {ref: KnownTip(commit=commit) for ref, commit in known_refs(beside / "mirror.git")}
+            known |= _read(beside / "known")
+            for ref, tip in known.items():
+                if self._is_followed(ref) and self._consulted.get(ref) != tip:
+                    self._consulted[ref] = tip
+                    if ours.get(ref) != tip.commit:
+                        self.expected[ref] = tip
+        if not any(self._is_followed(ref) for ref in (*self.expected, *ours)):
+            replace_file(self._began, "No tip was known yet when this was written.\n")
 
     def ref(self, branch: str) -> str:
         """Return the ref of the known tip of a branch of ours, by its full name."""
@@ -378,7 +378,7 @@ class KnownTips:
 
     @property
     def _began(self) -> Path:
-        """A file that was written when no tip was known."""
+        """A file that was written when no tip was known, by the last fetch that began so."""
         return self._mirror.git_dir.parent / "began"
 
     @property
