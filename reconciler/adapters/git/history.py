@@ -192,7 +192,7 @@ class History:
 
         The history is deepened up to its bound; what lies further back counts as no part of it.
         """
-        steps = self._steps(tip)
+        steps = self._steps(tip, most=SOURCE_HISTORY.most)
         while not self._leads_back(tip, commit):
             ids = self._local(["rev-list", tip]).decode().split()
             if commit in ids:
@@ -224,10 +224,11 @@ class History:
         ends = [CommitId(commit_text) for commit_text in ids if commit_text in shallow]
         return any(parse(commit, raw).parents for commit, raw in zip(ends, self._reader.read(ends), strict=True))
 
-    def _steps(self, tip: CommitId) -> Iterator[bool]:
+    def _steps(self, tip: CommitId, *, most: int | None = None) -> Iterator[bool]:
         """Deepen by growing numbers of commits, once for each step taken, and yield whether that brought any.
 
-        The depth counts from the tip: a relative one would deepen every branch of the remote in the mirror.
+        The depth counts from the tip: a relative one would deepen every branch of the remote in the mirror. With `most`
+        it ends there, and no step may be taken where the mirror holds so many commits.
 
         Unless the branch is lost, raises Conflict where it brings nothing: the branch was rewritten or removed since it
         was fetched.
@@ -238,8 +239,9 @@ class History:
             if not before:
                 raise Missing("the mirror should hold the whole history, and does not")
             present = int(self._local(["rev-list", "--count", tip]))
+            depth = present + count if most is None else min(present + count, most)
             with contextlib.suppress(Conflict) if self._is_lost else contextlib.nullcontext():
-                self._deepen(present + count)
+                self._deepen(depth)
             if self._shallow() != before:
                 yield True
             elif self._is_lost:

@@ -45,6 +45,7 @@ from reconciler.core.commits.commit_date import date_after
 from reconciler.core.commits.trailers import is_own
 from reconciler.core.fleet.path_history import PathHistories
 from reconciler.errors import Conflict, InvalidInput, OverspillError, Transient
+from reconciler.model.bounds import SOURCE_HISTORY
 from reconciler.model.ids import BlobId, ClusterName, CommitId, TreeId
 from reconciler.model.tree import (
     ROOT,
@@ -207,7 +208,7 @@ class GitRepository:
         """List the regular files of a commit, sorted by path, below some directories (none: all); then `others`.
 
         An older commit of the source branch is fetched where the mirror lacks it. Raises InvalidInput for a commit that
-        is not in the history of that branch.
+        is not in the history of that branch, as far as that is searched.
         """
         flags = ["-r", "-z", "-l"] if sizes else ["-r", "-z"]
         arguments = ["ls-tree", *flags, "--", checked_id(commit), *under]
@@ -216,9 +217,8 @@ class GitRepository:
         if done.status:
             kind = self._branches.runner.run(["cat-file", "-t", commit]).stdout.strip()
             if kind != b"commit" and not self._is_earlier(commit):
-                raise InvalidInput(
-                    f"commit {commit[:12]} is not in the history of the fleet repository's source branch"
-                )
+                place = "in the history" if self._is_source_whole() else f"among the last {SOURCE_HISTORY}"
+                raise InvalidInput(f"commit {commit[:12]} is not {place} of the fleet repository's source branch")
             listing = self._branches.local(arguments)
         return [*parse_entries(listing, sizes=sizes), *(parse_other_entries(listing) if others else ())]
 
@@ -576,6 +576,12 @@ class GitRepository:
             return True
         with self._whole():
             return self._history(source).reaches(source, commit)
+
+    def _is_source_whole(self) -> bool:
+        """Return whether the mirror holds the whole history of the source branch."""
+        source = self._branches.tips.source
+        with self._whole():
+            return source is None or self._history(source).is_whole(source)
 
     def _committed_at(self, commit: CommitId) -> datetime:
         """Return the committer time of a commit in the mirror."""
