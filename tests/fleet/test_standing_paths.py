@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -50,14 +51,15 @@ SHAPES: dict[str, tuple[str, bytes, str]] = {
 }
 
 
-def replace_path(remote, path: str, mode: str, data: bytes, *, removes: str = "") -> None:
-    """Commit something at a path, in the place of what is there or of a directory."""
+def replace_path(remote, path: str, mode: str, data: bytes, *, removes: str = "", adds: Mapping[str, str] = {}) -> None:
+    """Commit something at a path, in the place of what is there or of a directory, and add blobs at others."""
     stream = "commit refs/heads/main\ncommitter Ann <ann@example.com> 1790000000 +0000\ndata 1\nx\n"
     stream += "from refs/heads/main^0\n" + (f"D {removes}\n" if removes else "")
     if mode == SUBMODULE:
         content = f"M {mode} {'1' * 40} {path}\n".encode()
     else:
         content = f"M {mode} inline {path}\ndata {len(data)}\n".encode() + data + b"\n"
+    content += "".join(f"M {FILE} {blob} {added}\n" for added, blob in adds.items()).encode()
     remote.git("fast-import", "--quiet", stdin=stream.encode() + content)
 
 
@@ -114,6 +116,24 @@ def test_a_directory_that_becomes_something_else_keeps_its_files(real, tmp_path,
         assert re.search(f"^{path}: is gone with its directory {directory}, which {content}.* now", problem)
         assert problem.endswith(f"WorkloadTemplate vllm stood in it (delete {directory} if that is to go)")
     remote.commit("main", {directory: None})
+    for desired in (reader.desired(repository.fetch().source), fresh(remote, tmp_path, "later")):
+        assert VLLM not in desired.templates
+        assert errors(desired) == []
+
+
+@pytest.mark.parametrize("mode", [FILE, LINK])
+def test_what_has_moved_out_of_a_directory_that_becomes_something_else_is_deleted_where_it_is(real, tmp_path, mode):
+    """It came back from the directory that it had left."""
+    remote, repository, reader = real
+    directory, path = "templates/x", "templates/x/vllm.yaml"
+    remote.commit("main", {PATH: None, path: TEMPLATE})
+    assert VLLM in reader.desired(repository.fetch().source).templates
+    blob = remote.git("rev-parse", f"main:{path}")
+    replace_path(remote, directory, mode, b"../apps", removes=directory, adds={"apps/vllm.yaml": blob})
+    for desired in (reader.desired(repository.fetch().source), fresh(remote, tmp_path)):
+        assert desired.templates[VLLM].path == "apps/vllm.yaml"
+        assert errors(desired) == []
+    remote.commit("main", {"apps/vllm.yaml": None})
     for desired in (reader.desired(repository.fetch().source), fresh(remote, tmp_path, "later")):
         assert VLLM not in desired.templates
         assert errors(desired) == []

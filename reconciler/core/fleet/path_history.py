@@ -88,6 +88,7 @@ def path_histories(asked: Collection[str], commits: Iterable[Sequence[PathChange
                     if other.path.startswith(below) and other.old is not None:
                         hidden[other.path] = owner
                         versions[other.path] = [other.old]
+                        beside[other.path] = {other.old: tuple(blob for _, blob in written)}
         open_paths |= hidden
         owners |= hidden
         if not open_paths:
