@@ -262,6 +262,18 @@ def test_what_stood_before_history_was_rewritten_stays_in_force(real, tmp_path, 
     assert errors(desired) == []
 
 
+def test_what_had_moved_away_before_history_was_rewritten_is_deleted_where_it_is(real):
+    remote, repository, _ = real
+    remote.commit("main", {PATH: "# moved\n", "apps/vllm.yaml": TEMPLATE})
+    repository.fetch()
+    rewrite(remote, FLEET | {"fleet.yaml": SETTINGS, PATH: "# moved\n", "apps/vllm.yaml": TEMPLATE})
+    repository.fetch()
+    remote.commit("main", {"apps/vllm.yaml": None})
+    desired = SourceReader(repository).desired(repository.fetch().source)
+    assert VLLM not in desired.templates
+    assert errors(desired) == []
+
+
 def decide(repository, number: int = 0) -> None:
     """Push a commit of ours, decided on the source branch as it is now."""
     tips = repository.fetch()

@@ -81,9 +81,7 @@ class RewrittenSource:
         self._recall()
         histories = dict(answer.paths)
         for path, history in self._former_histories(commit, paths).items():
-            known = histories.get(path, PathHistory(asked=history.asked, ended=True))
-            versions = tuple(dict.fromkeys((*known.versions, *history.versions)))
-            histories[path] = replace(known, versions=versions)
+            histories[path] = _extended(histories.get(path), history)
         return replace(answer, paths=histories)
 
     def former_version(self, commit: CommitId, path: str) -> tuple[BlobId, ...]:
@@ -154,12 +152,13 @@ class RewrittenSource:
             since = history.past_versions(commit, paths, base=first).paths
             asked = {path: each.asked for path, each in since.items() if not each.ended}
             for path, owner, blob in self._files(former, asked):
-                found[path] = _extended(found.get(path), owner, (blob,))
+                found[path] = _extended(found.get(path), PathHistory(asked=owner, versions=(blob,)))
             before = history.past_versions(former, asked).paths if asked else {}
             earlier = self._former_histories(former, asked) if asked else {}
             for path, each in (*before.items(), *earlier.items()):
                 if each.versions:
-                    found[path] = _extended(found.get(path), asked.get(each.asked, each.asked), each.versions)
+                    older = replace(each, asked=asked.get(each.asked, each.asked))
+                    found[path] = _extended(found.get(path), older)
         return found
 
     def _files(self, commit: CommitId, asked: Mapping[str, str]) -> Iterator[tuple[str, str, BlobId]]:
@@ -214,10 +213,11 @@ class RewrittenSource:
         return History(branches.reader, branches.local, branches.shallow, deepen=_refuse_to_deepen)
 
 
-def _extended(history: PathHistory | None, asked: str, versions: tuple[BlobId, ...]) -> PathHistory:
+def _extended(history: PathHistory | None, older: PathHistory) -> PathHistory:
     """Add older versions to a history."""
-    history = history or PathHistory(asked=asked, ended=True)
-    return replace(history, versions=tuple(dict.fromkeys((*history.versions, *versions))))
+    history = history or PathHistory(asked=older.asked, ended=True)
+    versions = tuple(dict.fromkeys((*history.versions, *older.versions)))
+    return replace(history, versions=versions, beside={**older.beside, **history.beside})
 
 
 def _reaches(history: History, tip: CommitId, commit: CommitId) -> bool:
