@@ -6,8 +6,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Protocol
 
 from reconciler.core.fleet.file import ParsedFile
+from reconciler.core.fleet.objects import Identity
 from reconciler.core.fleet.path_history import PathHistories, PathHistory
-from reconciler.core.fleet.standing_paths import is_whole
+from reconciler.core.fleet.standing_paths import held_names, is_whole
 from reconciler.model.ids import BlobId, CommitId
 
 _AT_ONCE = 20
@@ -39,16 +40,22 @@ class LostObjects:
         """By the path that is asked about: the earlier versions by path, oldest first."""
         self._beside: dict[tuple[str, BlobId], tuple[BlobId, ...]] = {}
         """By path and version: what other files became in the commit that took it away."""
+        self._names: dict[tuple[BlobId, ...], Mapping[Identity, Collection[str]]] = {}
+        """The names of the objects in those, which are kept in place of the files: there may be many."""
 
     def copy(self) -> LostObjects:
         """Return another with the same memory."""
         other = LostObjects(self._history)
         other._commit, other._known, other._beside = self._commit, dict(self._known), dict(self._beside)
+        other._names = dict(self._names)
         return other
 
-    def written_beside(self, path: str, blob: BlobId) -> tuple[BlobId, ...]:
-        """Return what other files became in the commit that took a version away."""
-        return self._beside.get((path, blob), ())
+    def names_beside(self, path: str, blob: BlobId, read: Read) -> Mapping[Identity, Collection[str]]:
+        """Return what other files held after the commit that took a version away: workspaces by kind and name."""
+        beside = self._beside.get((path, blob), ())
+        if beside not in self._names:
+            self._names[beside] = held_names(read(beside).values())
+        return self._names[beside]
 
     def versions(self, commit: CommitId, suspects: Collection[str], read: Read) -> dict[str, tuple[BlobId, ...]]:
         """Return earlier versions that hold objects, by path and oldest first, of paths that may have lost some.
@@ -64,8 +71,15 @@ class LostObjects:
                 answer = self._history.past_versions(commit, unknown)
                 known |= self._follow(unknown, answer, read)[0]
             complete = answer.complete
+        remembered = [known, self._known]
         if complete:
             self._commit, self._known = commit, known
+            remembered = [known]
+        found = (pair for each in remembered for below in each.values() for pair in below.items())
+        held = {(path, blob) for path, versions in found for blob in versions}
+        self._beside = {place: blobs for place, blobs in self._beside.items() if place in held}
+        asked = set(self._beside.values())
+        self._names = {blobs: names for blobs, names in self._names.items() if blobs in asked}
         return {path: versions for below in known.values() for path, versions in below.items() if versions}
 
     def _follow(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 
 from reconciler.core.fleet.assemble import assemble_with_rejections, is_ignored, without_definitions_elsewhere
@@ -396,13 +397,7 @@ class SourceReader:
             held = ((path, self._in_force[path]) for path in paths if path in self._in_force)
             pasts = {path: (blob,) for path, blob in held if blob in self._parsed}
         past = {path: [(blob, self._read((blob,))[blob]) for blob in blobs] for path, blobs in pasts.items()}
-
-        def written_beside(path: str, blob: BlobId) -> Iterable[ParsedFile]:
-            beside = self._lost.written_beside(path, blob)
-            self._looked_at.update(beside)
-            return self._read(beside).values()
-
-        yield from lost_contents(past, files, others, written_beside)
+        yield from lost_contents(past, files, others, partial(self._lost.names_beside, read=self._read))
 
     def _read(self, blobs: Iterable[BlobId]) -> Mapping[BlobId, ParsedFile]:
         """Parse versions of files, and return them."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from reconciler.adapters.git.work_tree import Conversion, WorkTree, open_work_tree
@@ -99,9 +100,7 @@ def _lost(
     history = LostObjects(tree)
     pasts = history.versions(tree.head, paths, read)
     versions = {path: [(blob, read((blob,))[blob]) for blob in blobs] for path, blobs in pasts.items()}
-    yield from lost_contents(
-        versions, files, others, lambda path, blob: read(history.written_beside(path, blob)).values()
-    )
+    yield from lost_contents(versions, files, others, partial(history.names_beside, read=read))
 
 
 def _decoded(top: Path, conversions: Mapping[str, Conversion]) -> Iterator[tuple[str, ParsedFile]]:

@@ -132,13 +132,13 @@ def lost_contents(
     pasts: Mapping[str, Sequence[tuple[BlobId, ParsedFile]]],
     files: Mapping[str, ParsedFile],
     others: Mapping[str, TreeEntry],
-    written_beside: Callable[[str, BlobId], Iterable[ParsedFile]],
+    names_beside: Callable[[str, BlobId], Mapping[Identity, Collection[str]]],
 ) -> Iterator[LostContent]:
     """Yield what stood in paths in whose place something else stands.
 
     `pasts` are the earlier versions with objects, oldest first; `files` are what is read now, and `others` all further
-    entries. What the commit that took a version away has `written_beside` in other files was moved there, wherever it
-    is now.
+    entries. What other files held after the commit that took a version away, by `names_beside`, was moved there,
+    wherever it is now.
     """
     fleets = {FLEET_FILE: files[FLEET_FILE]} if FLEET_FILE in files else {}
     for path in sorted(pasts, key=lambda path: (path != FLEET_FILE, path)):
@@ -152,7 +152,7 @@ def lost_contents(
         elsewhere = held_names(other for name, other in files.items() if name != path)
         lost = without_objects_elsewhere(version, elsewhere)
         if version_in_force([lost], file) is not None:
-            lost = without_objects_elsewhere(lost, held_names(written_beside(path, blob)))
+            lost = without_objects_elsewhere(lost, names_beside(path, blob))
         lost = without_definitions_elsewhere({**fleets, path: lost})[path]
         if version_in_force([lost], file) is not None:
             fleets |= {path: lost} if path == FLEET_FILE else {}
