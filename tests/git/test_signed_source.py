@@ -14,7 +14,7 @@ import pytest
 
 from reconciler.adapters.git import GitRepository
 from reconciler.adapters.git.signing import AllowedSigners
-from reconciler.errors import InvalidInput
+from reconciler.errors import InvalidInput, Transient
 from reconciler.model.ids import CommitId
 from reconciler.model.tree import Commit, SignatureFault, Tips
 from tests.builders.remote import MORNING, Remote
@@ -233,6 +233,29 @@ def test_signature_that_cannot_be_checked_is_told_as_that_and_looked_at_again(fl
         assert held(repository.fetch()) == (old, SignatureFault.UNSIGNED)
         programs.put("ssh-keygen")
         assert held(repository.fetch()) == (tip, None)
+
+
+def test_what_was_before_a_rewriting_is_looked_for_once_signatures_can_be_checked(
+    fleet: Fleet, programs: Programs
+) -> None:
+    before = fleet.push(fleet.commit(by="ann"))
+    fleet.decide(before)
+    fleet.push(fleet.commit(by="ann"))
+    with fleet.open("empty") as ended:
+        ended.fetch()
+    (programs.path / "ssh-keygen").unlink()
+    for _ in range(12):
+        with fleet.open("empty") as repository:
+            tip = repository.fetch().source
+            assert tip is not None
+            with pytest.raises(Transient, match="ssh-keygen is not on the PATH"):
+                repository.past_versions(tip, ["fleet.yaml"])
+    programs.put("ssh-keygen")
+    with fleet.open("empty") as repository:
+        (blob,) = (entry.blob for entry in repository.entries(before))
+        tip = repository.fetch().source
+        assert tip is not None
+        assert blob in repository.past_versions(tip, ["fleet.yaml"]).paths["fleet.yaml"].versions
 
 
 @pytest.mark.parametrize(("by", "fault"), [("", SignatureFault.UNSIGNED), ("bob", SignatureFault.OLDER)])
