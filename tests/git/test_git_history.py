@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -150,15 +151,41 @@ def test_reading_back_on_one_branch_leaves_the_other_shallow(remote, fresh, tmp_
     assert shallow.read_text().split() == [source[-1]]
 
 
-def test_unknown_commit_is_searched_for_up_to_the_bound_alone(remote, fresh, tmp_path):
+def test_no_more_is_fetched_than_is_searched(remote, fresh, tmp_path):
     first, *_, tip = _past(remote, "main", 2 * SOURCE_HISTORY.most)
     repository = fresh()
+    (mirror,) = (tmp_path / "cache0").glob("*/mirror.git")
+
+    def held() -> int:
+        return int(subprocess.check_output(["git", "-C", mirror, "rev-list", "--count", tip]))
+
     for commit in (CommitId("1" * 40), first):
         with pytest.raises(InvalidInput, match="is not among the last 10,000 commits of the fleet repository's source"):
             repository.entries(commit)
-    (mirror,) = (tmp_path / "cache0").glob("*/mirror.git")
-    held = int(subprocess.check_output(["git", "-C", mirror, "rev-list", "--count", tip]))
-    assert held == SOURCE_HISTORY.most
+        assert held() == SOURCE_HISTORY.most
+    repository = fresh()
+    (mirror,) = (tmp_path / "cache1").glob("*/mirror.git")
+    section = repository.section(tip, since=MORNING - timedelta(days=1), limit=SOURCE_HISTORY.most)
+    assert len(section.commits) == SOURCE_HISTORY.most
+    assert held() == SOURCE_HISTORY.most + 1
+
+
+def test_history_with_merges_is_read_back_as_far_as_is_asked(remote, fresh, monkeypatch):
+    monkeypatch.setattr(
+        "reconciler.adapters.git.repository.SOURCE_HISTORY", replace(SOURCE_HISTORY, most=2 * FIRST_STEP)
+    )
+    _past(remote, "main", 1)
+    for number in range(2):
+        remote.git("update-ref", "refs/heads/side", "refs/heads/main")
+        side, _ = _past(remote, "side", 2 * FIRST_STEP)[-1], _past(remote, "main", 2 * FIRST_STEP)
+        identity = ["-c", "user.name=Ann", "-c", "user.email=ann@example.com"]
+        merge = remote.git(*identity, "commit-tree", "main^{tree}", "-p", "main", "-p", side, "-m", f"merge {number}")
+        remote.move("main", merge)
+    repository = fresh()
+    for limit in (2 * FIRST_STEP, 3 * FIRST_STEP):
+        section = repository.section(remote.tip("main"), since=MORNING - timedelta(days=1), limit=limit)
+        ids = [each.commit.id for each in section.commits]
+        assert ids == remote.git("rev-list", "--first-parent", "--reverse", f"-{limit}", "main").split()
 
 
 def test_commit_of_a_history_with_dates_out_of_order_is_found(remote, fresh):

@@ -54,9 +54,12 @@ class History:
         self._deepen = deepen
         self._is_lost = is_lost
 
-    def first_parents(self, tip: CommitId) -> Iterator[StoredCommit]:
-        """Yield the tip and its ancestors along first parents, newest first; missing ones are fetched."""
-        steps = self._steps(tip)
+    def first_parents(self, tip: CommitId, *, most: int | None = None) -> Iterator[StoredCommit]:
+        """Yield the tip and its ancestors along first parents, newest first; missing ones are fetched.
+
+        The caller reads no more than `most`.
+        """
+        steps = self._steps(tip, most=most)
         following: CommitId | None = tip
         while following is not None:
             try:
@@ -227,8 +230,8 @@ class History:
     def _steps(self, tip: CommitId, *, most: int | None = None) -> Iterator[bool]:
         """Deepen by growing numbers of commits, once for each step taken, and yield whether that brought any.
 
-        The depth counts from the tip: a relative one would deepen every branch of the remote in the mirror. With `most`
-        it ends there, and no step may be taken where the mirror holds so many commits.
+        The depth counts from the tip: a relative one would deepen every branch of the remote in the mirror. No
+        step passes over `most`; where the mirror holds so many, counted with those of side branches, there is no bound.
 
         Unless the branch is lost, raises Conflict where it brings nothing: the branch was rewritten or removed since it
         was fetched.
@@ -239,7 +242,8 @@ class History:
             if not before:
                 raise Missing("the mirror should hold the whole history, and does not")
             present = int(self._local(["rev-list", "--count", tip]))
-            depth = present + count if most is None else min(present + count, most)
+            # Never less than is there: that would cut it off.
+            depth = present + count if most is None or present >= most else min(present + count, most)
             with contextlib.suppress(Conflict) if self._is_lost else contextlib.nullcontext():
                 self._deepen(depth)
             if self._shallow() != before:

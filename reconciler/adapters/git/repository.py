@@ -312,8 +312,9 @@ class GitRepository:
         """Read a branch back along first parents from `tip`, with the files that each commit changed."""
         below: LoggedCommit | None = None
         chain: list[StoredCommit] = []
+        most = None if limit is None else max(limit, SOURCE_HISTORY.most) + 1
         with self._whole():
-            for commit in self._history(tip).first_parents(checked_id(tip)):
+            for commit in self._history(tip).first_parents(checked_id(tip), most=most):
                 ended = commit.logged.id == base or len(chain) == limit
                 if ended or (commit.logged.at < since and self._is_ours(commit.logged)):
                     below = commit.logged
