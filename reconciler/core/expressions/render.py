@@ -35,6 +35,9 @@ MAX_TEXT = 131_072
 MAX_EXPRESSIONS = 1_000
 """Different texts of one spec that have an expression; compiling each takes half a millisecond at least."""
 
+TOO_MANY_TOKENS = f"the expressions of the file have over {FILE_EXPRESSIONS}"
+"""The finding of each object of a file from the one on at which they are too many."""
+
 _READ = "they are in values, releaseName, releaseNamespace, manifest and cmd"
 
 FAILURES = (
@@ -91,8 +94,7 @@ def check_expressions(spec: DeploySpec) -> tuple[Finding, ...]:
     if len(different) > MAX_EXPRESSIONS:
         return (Finding(loc=("spec",), message=f"over {MAX_EXPRESSIONS:,} different texts have expressions"),)
     if dialect.too_many_tokens(different):
-        message = f"the expressions of the file have over {FILE_EXPRESSIONS}"
-        return (Finding(loc=("spec",), message=message, hint="try shorter ones, or several files"),)
+        return (Finding(loc=("spec",), message=TOO_MANY_TOKENS, hint="try shorter ones, or several files"),)
     findings = [
         Finding(loc=loc, message=fault.message, hint=fault.hint)
         for loc, text in leaves

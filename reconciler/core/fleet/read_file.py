@@ -17,6 +17,7 @@ from pydantic import ValidationError
 
 from reconciler.bulkhead import Seam, attempt
 from reconciler.core.expressions.dialect import bounded_expressions
+from reconciler.core.expressions.render import TOO_MANY_TOKENS
 from reconciler.core.fleet.assemble import assemble
 from reconciler.core.fleet.file import (
     AbsentLimits,
@@ -225,7 +226,13 @@ def _without_nulls(data: bytes) -> bytes:
 
 
 def _sorted_problems(problems: list[Problem]) -> tuple[Problem, ...]:
-    """Sort the problems of a file by line; of more than a hundred keep errors before warnings."""
+    """Sort the problems of a file by line; of more than a hundred keep errors before warnings.
+
+    Too many tokens are the file's own problem, and only the first object that has it tells it.
+    """
+    exhausted = [problem for problem in problems if problem.message == TOO_MANY_TOKENS]
+    if len(exhausted) > 1:
+        problems = [min(exhausted), *(problem for problem in problems if problem.message != TOO_MANY_TOKENS)]
     if len(problems) <= MAX_PROBLEMS:
         return tuple(sorted(problems))
     ordered = sorted(problems, key=lambda problem: (problem.severity, problem))  # "error" sorts before "warning"
