@@ -21,6 +21,7 @@ from reconciler.core.readiness.question import ApiQuestion
 from reconciler.core.readiness.server import ServerAnswers
 from reconciler.core.recording.pass_record import PassRecord
 from reconciler.model.approval import PullRequest
+from reconciler.model.branch_loss import ReportedCommit
 from reconciler.model.capacity import Observed
 from reconciler.model.events.event import Event, Push
 from reconciler.model.events.notification import DeliveryMarks
@@ -112,8 +113,8 @@ class Repository(Protocol):
         """Whether tips of our branches have been known for a while; not so in the first hour on an empty disk."""
         ...
 
-    def look_for(self, commit: CommitId, *, branch: str, reported_by: str) -> bool:
-        """Return whether a branch of ours has a commit, which the engine of a cluster is known to have applied.
+    def look_for(self, commit: CommitId, *, branch: str, reported_by: str) -> ReportedCommit:
+        """Search a branch of ours for a commit, which the engine of a cluster is known to have applied.
 
         Without it in the mirror, the branch is fetched once more, and its history as far as that takes, within a bound.
         A branch that lacks it is among the losses of `tips` then.

@@ -1,8 +1,10 @@
 """Commits of ours that engines have applied: a branch that lacks one of them has been lost.
 
 It is how a daemon on an empty disk, which knows no tip, sees that the remote has lost what it had. One that knows tips
-needs nobody's word: a cluster may be hostile, and would stop all others by a commit that never was. So each cluster is
-heard once by a process, in the first hour on an empty disk. A report counts only where the engine's object names our
+needs nobody's word: a cluster may be hostile, and would stop all others by a commit that never was. So clusters are
+heard in the first hour on an empty disk alone, and each one until a commit by which it has stopped this process is
+given up: nobody can restore one that never was. A cluster whose commits are found or restored is still heard, as it may
+name an older one first while its objects are being listed. A report counts only where the engine's object names our
 repository and our branch: other fleets have objects in the same clusters.
 """
 
@@ -15,6 +17,7 @@ from urllib.parse import urlsplit
 
 from reconciler.core.engines.webhook import web_page
 from reconciler.model.bounds import APPLIED_COMMITS
+from reconciler.model.branch_loss import ReportedCommit
 from reconciler.model.capacity import Observed
 from reconciler.model.ids import ClusterName, CommitId
 from reconciler.model.policy import Fleet
@@ -35,12 +38,14 @@ class AppliedCommit:
 
 
 class AppliedCommits:
-    """Looks for the commits that engines have applied in the branches; each is looked for once."""
+    """Searches the branches for the commits that engines have applied; for each of them once."""
 
     def __init__(self) -> None:
         """Begin with none that has been found."""
-        self._heard: set[ClusterName] = set()
-        """Clusters all of whose commits have been found, or given up by a person."""
+        self._stopped_by: AppliedCommit | None = None
+        """The commit that stopped writes last, while nobody has settled that."""
+        self._ignored: set[ClusterName] = set()
+        """Clusters that stopped writes by a commit that a person has given up."""
         self._found: set[tuple[str, CommitId]] = set()
         self._done: tuple[Mapping[str, EngineReport], str] | None = None
         """The reports of which all have been found, and the address of our repository then."""
@@ -57,21 +62,32 @@ class AppliedCommits:
             or (self._done is not None and self._done[0] is observed.reports and self._done[1] == fleet.repo_url)
         ):
             return False
-        told = [each for each in applied(observed, fleet, output_branch) if each.cluster not in self._heard]
-        reported = {(each.branch, each.commit): each for each in told}
+        if self._stopped_by is not None:
+            # First and by itself: the cluster may name other commits by now.
+            searched = _search(repository, self._stopped_by)
+            if searched is ReportedCommit.LOST:
+                return repository.tips().output != tips.output
+            if searched is ReportedCommit.GIVEN_UP:
+                self._ignored.add(self._stopped_by.cluster)
+            self._stopped_by = None
+        heard = (each for each in applied(observed, fleet, output_branch) if each.cluster not in self._ignored)
+        reported = {(each.branch, each.commit): each for each in heard}
         self._found &= reported.keys()
         if tips.output is not None:
             self._found |= {(output_branch, tips.output)} & reported.keys()
         waiting = sorted(reported.keys() - self._found)[: APPLIED_COMMITS.most]
         for key in waiting:
-            each = reported[key]
-            if not repository.look_for(each.commit, branch=each.branch, reported_by=each.cluster):
+            if _search(repository, reported[key]) is ReportedCommit.LOST:
+                self._stopped_by = reported[key]
                 break
             self._found.add(key)
         if reported.keys() <= self._found:
-            self._heard |= {each.cluster for each in told}
             self._done = (observed.reports, fleet.repo_url)
         return repository.tips().output != tips.output
+
+
+def _search(repository: Repository, applied_commit: AppliedCommit) -> ReportedCommit:
+    return repository.look_for(applied_commit.commit, branch=applied_commit.branch, reported_by=applied_commit.cluster)
 
 
 def applied(observed: Observed, fleet: Fleet, output_branch: str) -> Iterator[AppliedCommit]:

@@ -15,6 +15,7 @@ from reconciler.core.commits.commit_date import date_after
 from reconciler.core.commits.trailers import is_own, is_trailer
 from reconciler.core.fleet.path_history import PathChange, PathHistories, path_histories
 from reconciler.errors import Conflict
+from reconciler.model.branch_loss import ReportedCommit
 from reconciler.model.ids import BlobId, ClusterName, CommitId, TreeId
 from reconciler.model.tree import (
     Advance,
@@ -141,10 +142,11 @@ class MemoryRepository:
         """Return False: it keeps nothing from one opening to the next."""
         return False
 
-    def look_for(self, commit: CommitId, *, branch: str, reported_by: str) -> bool:  # noqa: ARG002 -- it holds one
-        """Return whether the output branch has a commit."""
+    def look_for(self, commit: CommitId, *, branch: str, reported_by: str) -> ReportedCommit:  # noqa: ARG002 -- it holds one
+        """Search the output branch for a commit."""
         head = self.heads[OUTPUT]
-        return head is not None and any(each.id == commit for each in self._chain(head))
+        is_held = head is not None and any(each.id == commit for each in self._chain(head))
+        return ReportedCommit.HELD if is_held else ReportedCommit.LOST
 
     def last_written(self, tip: CommitId) -> CommitId | None:
         """Find the newest commit of ours."""

@@ -22,6 +22,17 @@ class BranchLossKind(StrEnum):
     """The branch shares no commit with what is known."""
 
 
+class ReportedCommit(StrEnum):
+    """What becomes of a commit that an engine has applied, once a branch has been searched for it."""
+
+    HELD = "held"
+    """The branch has it."""
+    GIVEN_UP = "given up"
+    """The branch goes on without it by a person's word, or it lies before the history that is searched."""
+    LOST = "lost"
+    """The branch lacks it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BranchLoss:
     """A branch that lacks its last known commit."""

@@ -16,6 +16,7 @@ from reconciler.adapters.git.known_tips import UNTRIED_MEMORY
 from reconciler.daemon.applied_commits import AppliedCommits, applied
 from reconciler.errors import LostBranch, OverspillError
 from reconciler.model.bounds import APPLIED_COMMITS
+from reconciler.model.branch_loss import ReportedCommit
 from reconciler.model.capacity import Observed
 from reconciler.model.ids import ClusterName, CommitId, PlacementName
 from reconciler.model.policy import Fleet
@@ -163,6 +164,7 @@ def test_commit_that_another_daemon_has_pushed_meanwhile_is_fetched_and_no_loss(
 
 NEVER = [_report(digit * 40, FLUX) for digit in "5678"]
 """Reports of commits that no branch of ours ever had."""
+MORE = [_report(digit * 40, FLUX) for digit in "9a"]
 
 
 def test_cluster_stops_no_daemon_that_knows_the_branch(remote: Remote, tips: list[CommitId], tmp_path: Path) -> None:
@@ -236,20 +238,30 @@ def test_mirror_beside_one_that_knows_the_branch_does_so_too(
         assert beside.has_memory
 
 
+@pytest.mark.parametrize("at_once", [False, True], ids=["one by one", "at once"])
+@pytest.mark.parametrize("changes", [False, True], ids=["the same", "another before it is settled"])
 def test_cluster_stops_a_daemon_on_an_empty_disk_once_and_others_are_heard(
-    remote: Remote, tips: list[CommitId], tmp_path: Path
+    remote: Remote, tips: list[CommitId], at_once: bool, changes: bool, tmp_path: Path
 ) -> None:
     with GitRepository(remote.url, cache=tmp_path / "empty") as repository:
         passes = Reported(repository)
         passes.missing = 6
-        for cluster, reports in (("worker-2", NEVER), ("worker-3", NEVER[::-1])):
-            for number, report in enumerate(reports):
-                passes.reports = {f"clusters/{cluster}/vllm-1": replace(report, cluster=ClusterName(cluster))}
+        for cluster, reports in (("worker-2", NEVER[:3]), ("worker-3", NEVER[3:] + MORE)):
+            said = [replace(report, cluster=ClusterName(cluster)) for report in reports]
+            for number, report in enumerate(said):
+                if not at_once:
+                    passes.reports = {f"clusters/{cluster}/vllm-1": report}
+                elif not number:
+                    passes.reports = {f"clusters/{cluster}/{each.revision[0]}": each for each in said}
                 if number:
                     passes.run()
                 else:
-                    with pytest.raises(LostBranch, match=f"the engine of {cluster} has applied {report.revision[:12]}"):
+                    with pytest.raises(LostBranch, match=f"the engine of {cluster} has applied"):
                         passes.run()
+                    (loss,) = repository.tips().losses
+                    assert at_once or loss.known == report.revision
+                    if changes:
+                        passes.reports = {f"clusters/{cluster}/vllm-1": said[-1]}
                     repository.fetch()
                     drafted = repository.draft_restoration(accept=True, now=passes.now(), person=PERSON)
                     repository.carry_out_restoration(drafted)
@@ -257,13 +269,29 @@ def test_cluster_stops_a_daemon_on_an_empty_disk_once_and_others_are_heard(
         assert remote.tip("placements") != tips[1]
 
 
+def test_cluster_whose_commit_was_restored_is_heard_again(remote: Remote, tips: list[CommitId], tmp_path: Path) -> None:
+    """While its objects are still being listed, an honest cluster may name an older commit first."""
+    _lose(remote, tips, "gone")
+    with GitRepository(remote.url, cache=tmp_path / "empty") as repository:
+        passes = Reported(repository)
+        for lost in tips:
+            passes.reports = {"clusters/worker-2/vllm-1": _report(lost, FLUX)}
+            with pytest.raises(LostBranch, match=f"the engine of worker-2 has applied {lost[:12]}"):
+                passes.run()
+            repository.fetch()
+            drafted = repository.draft_restoration(accept=False, now=passes.now(), person=PERSON)
+            repository.carry_out_restoration(drafted)
+            assert remote.tip("placements") == lost
+            assert passes.look().problems == ()
+
+
 def test_one_pass_looks_for_a_bounded_number_of_commits(remote: Remote, tips: list[CommitId], tmp_path: Path) -> None:
     looked: list[CommitId] = []
 
     class Counting(GitRepository):
-        def look_for(self, commit: CommitId, *, branch: str, reported_by: str) -> bool:
+        def look_for(self, commit: CommitId, *, branch: str, reported_by: str) -> ReportedCommit:
             looked.append(commit)
-            return True
+            return ReportedCommit.HELD
 
     with Counting(remote.url, cache=tmp_path / "empty") as repository:
         repository.fetch()

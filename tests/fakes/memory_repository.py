@@ -10,7 +10,7 @@ from reconciler.core.commits.trailers import Trailer
 from reconciler.errors import InvalidInput
 from reconciler.lab import memory_repository
 from reconciler.lab.memory_repository import EPOCH, OURS, PERSON
-from reconciler.model.branch_loss import BranchLoss, BranchLossKind
+from reconciler.model.branch_loss import BranchLoss, BranchLossKind, ReportedCommit
 from reconciler.model.ids import BlobId, CommitId
 from reconciler.model.tree import Advance, Proposal, Tips, alone
 
@@ -50,12 +50,13 @@ class MemoryRepository(memory_repository.MemoryRepository):
         """Take the output branch as it stands for what is known of it, as after `overspill restore --accept`."""
         self._known, self._losses = self.heads["output"], ()
 
-    def look_for(self, commit: CommitId, *, branch: str, reported_by: str) -> bool:
-        """Return whether the output branch has a commit; if not, it is lost from here on."""
-        if super().look_for(commit, branch=branch, reported_by=reported_by):
-            return True
+    def look_for(self, commit: CommitId, *, branch: str, reported_by: str) -> ReportedCommit:
+        """Search the output branch for a commit; if it lacks that, it is lost from here on."""
+        found = super().look_for(commit, branch=branch, reported_by=reported_by)
+        if found is ReportedCommit.HELD:
+            return found
         self._losses = tuple(filter(None, [self._judge(commit, reported_by)]))
-        return False
+        return ReportedCommit.LOST if self._losses else ReportedCommit.GIVEN_UP
 
     def _judge(self, known: CommitId | None, reported_by: str = "") -> BranchLoss | None:
         head = self.heads["output"]

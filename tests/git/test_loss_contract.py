@@ -11,7 +11,7 @@ import pytest
 
 from reconciler.adapters.git import GitRepository
 from reconciler.errors import LostBranch
-from reconciler.model.branch_loss import BranchLossKind
+from reconciler.model.branch_loss import BranchLossKind, ReportedCommit
 from reconciler.model.ids import CommitId
 from reconciler.model.tree import Commit
 from reconciler.ports import Repository
@@ -163,11 +163,17 @@ def test_word_about_another_loss_settles_nothing(place: Place, known: list[Commi
 
 
 def test_commit_that_an_engine_reports_and_the_branch_lacks_is_a_loss(place: Place, known: list[CommitId]) -> None:
-    assert place.repository.look_for(known[0], branch="placements", reported_by="worker-2")
+    looked = place.repository.look_for(known[0], branch="placements", reported_by="worker-2")
+    assert looked is ReportedCommit.HELD
     assert place.repository.tips().losses == ()
-    assert not place.repository.look_for(ABSENT, branch="placements", reported_by="worker-2")
+    looked = place.repository.look_for(ABSENT, branch="placements", reported_by="worker-2")
+    assert looked is ReportedCommit.LOST
     (loss,) = place.repository.tips().losses
     assert (loss.kind, loss.known, loss.known_at) == (BranchLossKind.REPLACED, ABSENT, None)
     assert (loss.tip, loss.reported_by) == (known[-1], "worker-2")
     with pytest.raises(LostBranch, match=r"restore --commit 5555"):
         place.push(9)
+    place.edit(f"Accept\n\nOverspill-Action: Start\nOverspill-Supersedes: {ABSENT}\n")
+    place.repository.fetch()
+    looked = place.repository.look_for(ABSENT, branch="placements", reported_by="worker-2")
+    assert looked is ReportedCommit.GIVEN_UP

@@ -13,7 +13,7 @@ from reconciler.adapters.git.known_tips import KnownTip
 from reconciler.adapters.git.restore import Restoration, RestoreWay
 from reconciler.errors import InvalidInput, LostBranch, Transient
 from reconciler.model.bounds import COMMITS_READ_BACK
-from reconciler.model.branch_loss import BranchLossKind
+from reconciler.model.branch_loss import BranchLossKind, ReportedCommit
 from reconciler.model.ids import CommitId
 from reconciler.model.tree import Commit, Identity, branch_of
 from tests.builders.remote import MORNING, Remote
@@ -497,6 +497,20 @@ def test_commit_that_a_person_names_is_known(
         assert (loss.kind, loss.known) == (BranchLossKind.REWOUND, known[-1])
         _settle(new)
     assert remote.tip("placements") == known[-1]
+
+
+def test_branch_of_a_cluster_that_never_was_can_be_given_up(
+    remote: Remote, repository: GitRepository, known: list[CommitId]
+) -> None:
+    """A hostile cluster may name a commit on its own branch, before anything has been placed there."""
+    branch = branch_of("placements", "w2")
+    repository.branches()
+    assert repository.look_for(CommitId("5" * 40), branch=branch, reported_by="w2") is ReportedCommit.LOST
+    drafted = repository.draft_restoration(accept=True, now=LATER, person=ADA)
+    repository.carry_out_restoration(drafted)
+    repository.fetch()
+    repository.branches()
+    assert (repository.tips().losses, remote.tip(branch)) == ((), drafted[0].new)
 
 
 def test_search_for_a_known_commit_is_bounded(remote: Remote, tmp_path: Path) -> None:

@@ -46,6 +46,7 @@ from reconciler.core.commits.trailers import is_own
 from reconciler.core.fleet.path_history import PathHistories
 from reconciler.errors import Conflict, InvalidInput, OverspillError, Transient
 from reconciler.model.bounds import SOURCE_HISTORY
+from reconciler.model.branch_loss import ReportedCommit
 from reconciler.model.ids import BlobId, ClusterName, CommitId, TreeId
 from reconciler.model.tree import (
     ROOT,
@@ -491,18 +492,21 @@ class GitRepository:
         """Whether tips of our branches have been known for a while; not so in the first hour on an empty disk."""
         return self._branches.known.has_memory
 
-    def look_for(self, commit: CommitId, *, branch: str, reported_by: str) -> bool:
-        """Return whether a branch of ours has a commit; if not, it is lost from here on."""
+    def look_for(self, commit: CommitId, *, branch: str, reported_by: str) -> ReportedCommit:
+        """Search a branch of ours for a commit; if it lacks that, it is lost from here on."""
         name = branch_ref(branch)
         ref = self._branches.known.ref(name)
-        after = [checked_id(commit), ref]
-        if self._branches.runner.run(["merge-base", "--is-ancestor", *after]).status == 0:
-            return True
+        search = ["merge-base", "--is-ancestor", checked_id(commit), ref]
+        if self._branches.runner.run(search).status == 0:
+            return ReportedCommit.HELD
         self._branches.known.report(KnownTip(commit=commit, reported_by=reported_by), ref)
         self._branches.fetch()
         if name != self._branches.output:
             self._branches.branches()
-        return name not in self._branches.known.losses
+        if name in self._branches.known.losses:
+            return ReportedCommit.LOST
+        is_held = self._branches.runner.run(search).status == 0
+        return ReportedCommit.HELD if is_held else ReportedCommit.GIVEN_UP
 
     def expect_known(self, commit: CommitId, *, reported_by: str = "") -> None:
         """Take a commit for one that the output branch has had; the next fetch judges the branch by it."""

@@ -77,14 +77,14 @@ def draft(
 
     Raises InvalidInput where known commits are to be pushed back and neither mirror nor remote holds them.
     """
-    output = losses.get(branches.output)
-    return [
-        # The files of a cluster's branch follow from the output branch: without that they are lost as well.
-        _settle(
-            branches, loss, accept=accept and (output is not None or loss.tip is not None), now=now, writing=writing
-        )
-        for loss in losses.values()
-    ]
+    output_lost = branches.output in losses
+
+    def gives_up(loss: BranchLoss) -> bool:
+        # A cluster's branch that is gone comes back as it was, as its files follow from the output branch; unless that
+        # is lost as well, or nobody holds the commit, which an engine may have made up.
+        return accept and (output_lost or loss.tip is not None or not branches.known.obtain(loss.known))
+
+    return [_settle(branches, loss, accept=gives_up(loss), now=now, writing=writing) for loss in losses.values()]
 
 
 def carry_out(branches: RemoteBranches, restorations: Sequence[Restoration]) -> None:
