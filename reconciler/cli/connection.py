@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Concatenate, ParamSpec
 
 import click
@@ -58,9 +59,8 @@ def asking(
             if kwargs.get("at"):
                 raise click.UsageError("--at goes without --server: a daemon answers for now")
             own = {name: value for name, value in kwargs.items() if name not in (*local, "at")}
-            with connect(str(address)) as client:
+            with connect(str(address)) as client, _telling_warning(client):
                 answer(client, *args, **own)
-                _tell_warning(client)
 
         return _OPTION(run)
 
@@ -76,21 +76,24 @@ def served(*, otherwise: str) -> Callable[[Callable[Concatenate[Client, P], None
             address = kwargs.pop("server", None) or os.environ.get(f"{PREFIX}SERVER")
             if not address:
                 raise click.UsageError(f"name the daemon: pass --server URL or set {PREFIX}SERVER. {otherwise}")
-            with connect(str(address)) as client:
+            with connect(str(address)) as client, _telling_warning(client):
                 command(client, *args, **kwargs)
-                _tell_warning(client)
 
         return _OPTION(run)
 
     return decorate
 
 
-def _tell_warning(client: Client) -> None:
-    """Print what the daemon warns of, as a command without it prints what it finds."""
+@contextmanager
+def _telling_warning(client: Client) -> Iterator[None]:
+    """Print what the daemon warns of, as a command without it prints what it finds, also where the command fails."""
     from reconciler.cli import printing
 
-    if client.warning:
-        printing.complain(client.warning)
+    try:
+        yield
+    finally:
+        if client.warning:
+            printing.complain(client.warning)
 
 
 def connect(address: str) -> Client:

@@ -191,7 +191,9 @@ class Transport:
         nameless = status == HTTPStatus.UNAUTHORIZED and self._nameless
         refused = refusal(status, answer.body, asked=request, nameless=nameless)
         passes = status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in _BUSY
-        if passes and refused.reason not in _LASTING:
+        if refused.reason in _LASTING:
+            self.warning = ""  # it is the same loss, and the error says so
+        elif passes:
             raise _RetryableError(f"it answers {status}: {refused}", wait=answer.retry_after.total_seconds())
         raise refused
 

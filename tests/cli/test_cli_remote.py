@@ -142,6 +142,24 @@ def test_every_answer_of_a_daemon_says_that_a_branch_is_lost(
     assert "placements: it was" not in told
 
 
+@pytest.mark.parametrize("command", ["history nothing", "placements get nothing", "placements delete bookinfo"])
+def test_command_that_fails_says_once_that_a_branch_is_lost(
+    laptop: Terminal, placed: None, running: Daemon, command: str
+) -> None:
+    running.remote.move("placements", None)
+    running.wake("hint")
+    running.until(lambda: running.latest.read().decision.tips.losses)
+    laptop.env["OVERSPILL_TOKEN"] = OWNER
+    failed = laptop(*command.split())
+    assert failed.exit_code == 1
+    told = " ".join(failed.stderr.split())
+    assert told.count("until that is settled") == 1, told
+    assert "overspill restore --dry-run" in told
+    laptop.env["OVERSPILL_TOKEN"] = EDITOR
+    told = " ".join(laptop(*command.split()).stderr.split())
+    assert told.count("no burst begins, ends or is renewed until that is settled") == 1, told
+
+
 def test_stranger_is_told_of_nothing_in_other_workspaces(laptop: Terminal, placed: None) -> None:
     laptop.env["OVERSPILL_TOKEN"] = STRANGER
     status = laptop.answer("status")
