@@ -138,7 +138,10 @@ class AskedSignals(Generic[A]):
         """Ask each text once, and publish the answers. A server that does not answer at all is asked once a round.
 
         A question that takes the server too long holds up no other: it comes after all that were answered, and ends the
-        round. While others are answered, that is its own trouble, and not the server's.
+        round. While others are answered, that is taken for its own trouble, and not the server's. This is a guess: of a
+        server that dies at such a question, one round blames the question, and also waits for an answer about the past.
+        The next round begins with others, and finds the server away. The past is asked for all the same, since a round
+        with a question that always takes too long never ends otherwise.
         """
         texts = list(dict.fromkeys(question.text for question in self._questions))
         if self._first in texts:  # queries that the last round did not get to go first
