@@ -399,9 +399,9 @@ def draft(
     """Render a plan, and decide anew without the clusters it cannot be rendered for: the next one may do.
 
     Each time shows the failures of those alone that got room. So a workspace whose templates fail one after another
-    gets nothing new in this pass once they have had the pass decided anew `TEMPLATE_ROUNDS` times. What is left then is
-    tried in a later pass, which begins without the `failures` of those before. Charts that wait count as well: a
-    workspace with many of them would have the pass decided anew as often.
+    gets nothing new in this pass once they have had the pass decided again `TEMPLATE_ROUNDS` times. What is left then
+    is tried in a later pass, which begins without the `failures` of those before. Charts that wait count as well: a
+    workspace with many of them would have the pass decided again as often.
 
     What `plan` on the command line shows ends here.
     """

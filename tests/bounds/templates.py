@@ -14,7 +14,7 @@ from tests.daemon.test_failing_templates import FAILS, LONG, fleet, reasons, tem
 
 
 def _pass(number: int, note: str, gpus: int) -> str:
-    """Run one pass over so many workloads and a neighbour, and say what was placed, and whether all were tried."""
+    """Run one pass over a number of workloads and a neighbour, and say what was placed, and whether all were tried."""
     passes = fleet(number, note)
     passes.free = {"worker-2": gpus}
     tried = "not all" if Reason.UNTRIED in reasons(passes.run_once(), "llm") else "all"
@@ -42,7 +42,7 @@ def _(_place: Path) -> Iterator[Experiment]:
 @experiment(FILE_EXPRESSIONS)
 def _(_place: Path) -> Iterator[Experiment]:
     def read(tokens: int) -> str:
-        """Read a file with so many tokens in the expressions of its objects, and say what is wrong with it."""
+        """Read a file with a number of tokens in the expressions of its objects, and say what is wrong with it."""
         text = "{{1}}" * 1_666
         file = "---\n".join(template(f"a{index}", note=f"{index}{text}") for index in range(tokens // 5_000))
         return "; ".join(problem.message for problem in parse_file(file.encode()).problems)

@@ -30,7 +30,7 @@ def template(name: str, *, workspace: str = "llm", note: str = "x") -> str:
 
 
 def fleet(number: int, note: str) -> Passes:
-    """Return passes over a workspace with so many bursting workloads, and another one with a single workload."""
+    """Return passes over a workspace with a number of bursting workloads, and another one with a single workload."""
     workspaces = SOURCE_FILES["workspaces.yaml"]
     names = [f"a{index:03}" for index in range(number)]
     files = {

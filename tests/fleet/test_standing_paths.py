@@ -52,7 +52,7 @@ SHAPES: dict[str, tuple[str, bytes, str]] = {
 
 
 def replace_path(remote, path: str, mode: str, data: bytes, *, removes: str = "", adds: Mapping[str, str] = {}) -> None:
-    """Commit something at a path, in the place of what is there or of a directory, and add blobs at others."""
+    """Commit something at a path, in the place of a file or of a directory, and add blobs at others."""
     stream = "commit refs/heads/main\ncommitter Ann <ann@example.com> 1790000000 +0000\ndata 1\nx\n"
     stream += "from refs/heads/main^0\n" + (f"D {removes}\n" if removes else "")
     if mode == SUBMODULE:

@@ -191,7 +191,7 @@ class History:
         return raw
 
     def reaches(self, tip: CommitId, commit: CommitId) -> bool:
-        """Tell whether a commit is at or before the tip, side branches included.
+        """Return whether a commit is at or before the tip, side branches included.
 
         The history is deepened up to its bound; what lies further back counts as no part of it.
         """
@@ -231,7 +231,8 @@ class History:
         """Deepen by growing numbers of commits, once for each step taken, and yield whether that brought any.
 
         The depth counts from the tip: a relative one would deepen every branch of the remote in the mirror. No
-        step passes over `most`; where the mirror holds so many, counted with those of side branches, there is no bound.
+        step passes over `most`; where the mirror holds that many, counted with those of side branches, there is no
+        bound.
 
         Unless the branch is lost, raises Conflict where it brings nothing: the branch was rewritten or removed since it
         was fetched.

@@ -51,10 +51,11 @@ def chart_steps(spec: DeploySpec) -> tuple[HelmConfig, ...]:
     return tuple(charts[step.name] for step in spec.steps if step.type is StepType.HELM)
 
 
-def stated_manifests(spec: DeploySpec) -> Iterator[Mapping[str, Json]]:
+def stated_manifests(spec: DeploySpec, *, kept: bool = False) -> Iterator[Mapping[str, Json]]:
     """Yield the objects that a spec states itself, in the order of its steps: those of manifests and of commands.
 
-    What a command makes only where nobody else has is left out.
+    Namespaces that commands make, which outlive the placement, are among them if `kept`; objects of others that
+    commands patch never are.
     """
     manifests = {resource.name: resource.manifest for resource in spec.manifests}
     lines = {command.name: command.cmd for command in spec.commands}
@@ -63,7 +64,7 @@ def stated_manifests(spec: DeploySpec) -> Iterator[Mapping[str, Json]]:
             yield manifests[step.name]
         elif step.type is StepType.COMMAND:
             outcome = commands.read_command(lines[step.name])
-            if isinstance(outcome, commands.ObjectCommand) and not outcome.kept:
+            if isinstance(outcome, commands.ObjectCommand) and not (outcome.partial if kept else outcome.kept):
                 yield outcome.manifest
 
 

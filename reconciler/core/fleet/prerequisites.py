@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from reconciler.core.engines.deployment import target_namespace
+from reconciler.core.engines.deployment import stated_manifests, target_namespace
 from reconciler.core.engines.service_export import export_kind, service
 from reconciler.core.pods.pod_references import (
     Reference,
@@ -19,7 +19,6 @@ from reconciler.core.pods.pod_references import (
     pod_references,
     volume_claim_references,
 )
-from reconciler.core.safety import commands
 from reconciler.core.workloads.api_kinds import KUBERNETES_GROUPS, group_kind
 from reconciler.core.workloads.builtin_kinds import BUILT_IN, Kinds
 from reconciler.core.workloads.included_objects import IncludedObject, included_objects
@@ -28,7 +27,7 @@ from reconciler.core.workloads.pods import pod_template_sites
 from reconciler.model.cluster import Category, Prerequisite
 from reconciler.model.kubernetes.workload_kind import Path, path
 from reconciler.model.policy import Workspace
-from reconciler.model.workload import DeploySpec, Json, StepType
+from reconciler.model.workload import DeploySpec, Json
 from reconciler.text.findings import shortened
 
 _QUEUED = ((path("spec.queue"), Category.QUEUES), (path("spec.priorityClassName"), Category.PRIORITY_CLASSES))
@@ -50,7 +49,7 @@ def prerequisites(spec: DeploySpec, workspace: Workspace, kinds: Kinds) -> tuple
     `kinds` are the workload kinds that the fleet repository declares. A name with an expression is kept as written.
     """
     target = target_namespace(spec, workspace)
-    objects = list(objects_of(spec))
+    objects = list(stated_manifests(spec, kept=True))
     own: set[IncludedObject] = set()
     for manifest in objects:
         own.update(included_objects(manifest, namespace_of(manifest, target)))
@@ -68,19 +67,6 @@ def prerequisites(spec: DeploySpec, workspace: Workspace, kinds: Kinds) -> tuple
             needed_by_key.setdefault(kind, Prerequisite(category=Category.KINDS, name=kind[1], by=by))
     order = list(Category)
     return tuple(sorted(needed_by_key.values(), key=lambda needed: (order.index(needed.category), needed.name)))
-
-
-def objects_of(spec: DeploySpec) -> Iterator[Mapping[str, Json]]:
-    """Yield the objects that the steps of a spec create, without those of charts."""
-    manifests = {resource.name: resource.manifest for resource in spec.manifests}
-    lines = {command.name: command.cmd for command in spec.commands}
-    for step in spec.steps:
-        if step.type is StepType.MANIFEST:
-            yield manifests[step.name]
-        elif step.type is StepType.COMMAND:
-            outcome = commands.read_command(lines[step.name])
-            if isinstance(outcome, commands.ObjectCommand) and not outcome.partial:
-                yield outcome.manifest
 
 
 def namespace_of(manifest: Mapping[str, Json], target: str) -> str:

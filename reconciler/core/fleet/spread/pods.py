@@ -14,10 +14,10 @@ from typing import Any
 
 from reconciler.core.capacity.admission_defaults import without_admission_defaults
 from reconciler.core.capacity.pod_requirements import MALFORMED, pod_shape
-from reconciler.core.engines.deployment import target_namespace
+from reconciler.core.engines.deployment import stated_manifests, target_namespace
 from reconciler.core.expressions import dialect, render
 from reconciler.core.expressions.render import expression_strings, reads_variable
-from reconciler.core.fleet.prerequisites import namespace_of, objects_of, prerequisites
+from reconciler.core.fleet.prerequisites import namespace_of, prerequisites
 from reconciler.core.ledger.lifecycle import new_placement
 from reconciler.core.pods.pod_references import as_mapping, metadata_references, pod_references
 from reconciler.core.spread.inject import inject_subset, placement_injection, selected_templates, target_indexes
@@ -68,7 +68,7 @@ def with_patch_references(
     """Return the template's prerequisites and the references of a patch, if the pods themselves are unknown."""
     target = target_namespace(template.spec, workspace)
     present = {_key(prerequisite) for prerequisite in template.prerequisites}
-    for manifest in objects_of(template.spec):
+    for manifest in stated_manifests(template.spec, kept=True):
         present.update(included_objects(manifest, namespace_of(manifest, target)))
     named = (
         *pod_references(as_mapping(subset.patch.get("spec"))),
