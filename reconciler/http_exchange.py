@@ -280,11 +280,20 @@ _NO_ROUTE = frozenset({errno.ENETUNREACH, errno.EHOSTUNREACH, errno.EADDRNOTAVAI
 """Why no route leads to an address, of which an own one always has one; EINVAL is that of a link without its scope."""
 
 
-def _is_own(family: socket.AddressFamily, address: Any) -> bool:
-    """Return whether an address is one of this machine's own: what is sent there begins there too.
+_DOCUMENTATION = {socket.AF_INET: ("192.0.2.1", 0), socket.AF_INET6: ("2001:db8::1", 0)}
+"""Addresses that no machine has: where one can be bound, every address can."""
 
+
+def _is_own(family: socket.AddressFamily, address: Any) -> bool:
+    """Return whether an address is one of this machine's own: what is sent there begins there too, or it can be bound.
+
+    The kernel may send from the first address of a subnet to the second one of the same machine, which only binding
+    shows. Where `ip_nonlocal_bind` lets any address be bound, such a second one is taken for another machine's.
     Raises OSError where that cannot be found out, as without a free descriptor: a later try to connect may have one.
     """
+    mapped = getattr(ipaddress.ip_address(address[0]), "ipv4_mapped", None)
+    if mapped is not None:
+        family, address = socket.AF_INET, (str(mapped), address[1])
     with socket.socket(family, socket.SOCK_DGRAM) as route:
         try:
             route.connect(address)  # sends nothing
@@ -292,7 +301,22 @@ def _is_own(family: socket.AddressFamily, address: Any) -> bool:
             if error.errno in _NO_ROUTE:
                 return False
             raise
-        return bool(route.getsockname()[0] == address[0])
+        if route.getsockname()[0] == address[0]:
+            return True
+    return _can_bind(family, address) and not _can_bind(family, _DOCUMENTATION[family])
+
+
+def _can_bind(family: socket.AddressFamily, address: Any) -> bool:
+    """Return whether a socket can be bound to an address, at any port. Raises OSError for any other cause."""
+    host, _, *scope = address
+    with socket.socket(family, socket.SOCK_DGRAM) as bound:
+        try:
+            bound.bind((host, 0, *scope))
+        except OSError as error:
+            if error.errno == errno.EADDRNOTAVAIL:
+                return False
+            raise
+    return True
 
 
 @contextmanager

@@ -86,21 +86,52 @@ def test_address_that_cannot_be_checked_for_want_of_descriptors_is_not_connected
         exchange.check_address(own, socket.AF_INET, (own, 9))
 
 
+def told_own(family: socket.AddressFamily, address: str) -> bool:
+    """Return whether an address is told as the daemon's own."""
+    told: list[bool] = []
+
+    def refuse(_place: str, is_own: bool) -> str:
+        told.append(is_own)
+        return ""
+
+    exchange = Exchange(deadline=time.monotonic() + 20, host="named", refuse=refuse)
+    exchange.check_address("named", family, socket.getaddrinfo(address, 9, type=socket.SOCK_STREAM)[0][4])
+    return told == [True]
+
+
 @pytest.mark.parametrize(("family", "address"), [(socket.AF_INET6, "fe80::1"), (socket.AF_INET, "255.255.255.255")])
 def test_address_that_no_route_leads_to_is_not_the_daemons_own(family: socket.AddressFamily, address: str) -> None:
     try:
         socket.socket(family, socket.SOCK_DGRAM).close()
     except OSError:
         pytest.skip("this machine has no addresses of this family")
-    told: list[tuple[str, bool]] = []
+    assert not told_own(family, address)
 
-    def refuse(place: str, is_own: bool) -> str:
-        told.append((place, is_own))
-        return ""
 
-    exchange = Exchange(deadline=time.monotonic() + 20, host="named", refuse=refuse)
-    exchange.check_address("named", family, socket.getaddrinfo(address, 9, type=socket.SOCK_STREAM)[0][4])
-    assert told == [(address, False)]
+def test_own_address_that_the_kernel_does_not_send_from_is_the_daemons_own() -> None:
+    """Like a secondary address of a subnet: what is sent to 127.0.0.2 begins at 127.0.0.1."""
+    assert told_own(socket.AF_INET, "127.0.0.2")
+
+
+def test_mapped_address_is_judged_as_its_ipv4_address(own: str) -> None:
+    assert told_own(socket.AF_INET6, f"::ffff:{own}")
+    assert told_own(socket.AF_INET6, "::ffff:127.0.0.2")
+    assert not told_own(socket.AF_INET6, "::ffff:192.0.2.77")
+
+
+class BindsAnything(socket.socket):
+    """A socket of a machine with `ip_nonlocal_bind`."""
+
+    def bind(self, address: object, /) -> None:
+        del address
+
+
+def test_machine_that_binds_any_address_takes_no_other_machine_for_itself(
+    own: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(socket, "socket", BindsAnything)
+    assert told_own(socket.AF_INET, own)
+    assert not told_own(socket.AF_INET, "192.0.2.77")
 
 
 def test_proxy_on_the_daemons_own_machine_is_used_for_a_workspace_too(
