@@ -251,11 +251,42 @@ def test_what_was_before_a_rewriting_is_looked_for_once_signatures_can_be_checke
             with pytest.raises(Transient, match="ssh-keygen is not on the PATH"):
                 repository.past_versions(tip, ["fleet.yaml"])
     programs.put("ssh-keygen")
+    assert_found_before(fleet, before)
+
+
+def test_what_was_before_a_rewriting_is_looked_for_again_after_a_check_failed_when_the_tip_had_passed(
+    fleet: Fleet, programs: Programs
+) -> None:
+    before = fleet.push(fleet.commit(by="ann"))
+    fleet.decide(before)
+    tip = fleet.push(fleet.commit(by="ann"))
+    with fleet.open("empty") as repository:
+        assert held(repository.fetch()) == (tip, None)
+        (programs.path / "ssh-keygen").unlink()
+        with pytest.raises(Transient, match=r"before [0-9a-f]{12}: checking .* ssh-keygen is not on the PATH"):
+            repository.past_versions(tip, ["fleet.yaml"])
+    programs.put("ssh-keygen")
+    assert_found_before(fleet, before)
+
+
+def assert_found_before(fleet: Fleet, before: CommitId) -> None:
+    """Assert that a process on the disk of those before finds what stood in the fleet file before the rewriting."""
     with fleet.open("empty") as repository:
         (blob,) = (entry.blob for entry in repository.entries(before))
         tip = repository.fetch().source
         assert tip is not None
         assert blob in repository.past_versions(tip, ["fleet.yaml"]).paths["fleet.yaml"].versions
+
+
+def test_signature_in_a_format_that_no_allowed_signer_uses_is_refused_without_its_program(
+    fleet: Fleet, programs: Programs
+) -> None:
+    fleet.push(fleet.commit(by="ann"))
+    (programs.path / "ssh-keygen").unlink()
+    programs.put("false")
+    nobody = GitRepository(fleet.remote.url, cache=fleet.path / "cache", allowed_signers=AllowedSigners())
+    with nobody as repository, pytest.raises(InvalidInput, match=r"none .* is signed by an allowed signer"):
+        repository.fetch()
 
 
 @pytest.mark.parametrize(("by", "fault"), [("", SignatureFault.UNSIGNED), ("bob", SignatureFault.OLDER)])

@@ -21,11 +21,11 @@ from reconciler.adapters.git.decisions import decided_on
 from reconciler.adapters.git.history import History
 from reconciler.adapters.git.known_tips import FETCH
 from reconciler.adapters.git.objects import parse_entries
-from reconciler.adapters.git.signed_source import SignedSource
+from reconciler.adapters.git.signed_source import SignedSource, UncheckedSignature
 from reconciler.core.fleet.path_history import PathHistories, PathHistory
-from reconciler.errors import Conflict, OverspillError, Transient
+from reconciler.errors import Conflict, OverspillError
 from reconciler.model.ids import BlobId, CommitId
-from reconciler.model.tree import Identity, SignatureFault
+from reconciler.model.tree import Identity
 
 _MOST = 20
 """Times that a branch was rewritten which are kept; the mirror is asked about each where history is read."""
@@ -100,14 +100,16 @@ class RewrittenSource:
         """Find rewritings before the first tip of a mirror without memory, by the commits that were decided on.
 
         Raises Transient or InvalidInput where the remote cannot be asked; after some times that is the end of it. Where
-        no signature can be checked it raises Transient until that is mended.
+        a signature cannot be checked it raises UncheckedSignature until that is mended.
         """
         for ref, tip in self._refs(self._unknown):
             tries = int(ref.removeprefix(self._unknown)) + 1
             try:
                 self._recall_before(tip)
+            except UncheckedSignature as error:  # the machine is to blame, not the remote: this counts as no try
+                raise UncheckedSignature(f"looking for what was before {tip[:12]}: {error}") from error
             except OverspillError:
-                if tries < _MOST_TRIES or self._unchecked():
+                if tries < _MOST_TRIES:
                     self._update({ref: None, f"{self._unknown}{tries}": tip})
                     raise
             self._update({ref: None})
@@ -126,8 +128,6 @@ class RewrittenSource:
                     return
                 continue
             if self._signed is not None and not self._signed.is_signed(earlier):
-                if unchecked := self._unchecked():
-                    raise Transient(f"looking for what was before {tip[:12]}: {unchecked}")
                 continue  # anybody who pushes to the output branch can name a commit there
             if _reaches(branches.history(line), tip, earlier):
                 first = earlier if self._history().leads_to(tip, earlier) else first
@@ -135,11 +135,6 @@ class RewrittenSource:
                 # Of a history that is read in part alone, nothing says that it has no such commit.
                 self._update({f"{self._former}{first}": earlier})
                 first, tip, line = earlier, earlier, earlier
-
-    def _unchecked(self) -> str:
-        """Return what keeps git from looking at signatures; empty for nothing."""
-        held_back = self._signed.in_force(self._branches.tips).held_back if self._signed else None
-        return held_back.said if held_back and held_back.why is SignatureFault.UNCHECKED else ""
 
     def _obtain(self, commit: CommitId) -> bool:
         """Fetch a commit by its id if the mirror lacks it; False where the remote does not hand it out."""

@@ -50,6 +50,10 @@ class _Found:
     said: str = ""
 
 
+class UncheckedSignature(Transient):
+    """Git could not look at the signature of a commit, which says nothing about the commit."""
+
+
 class SignedSource:
     """Finds the commit in force.
 
@@ -93,8 +97,14 @@ class SignedSource:
         return replace(tips, source=found.commit, held_back=SourceTip(commit=found.tip, why=found.why, said=found.said))
 
     def is_signed(self, commit: CommitId) -> bool:
-        """Return whether an allowed signer has signed a commit of the mirror; False where that cannot be checked."""
-        return self._fault(commit)[0] is None
+        """Return whether an allowed signer has signed a commit of the mirror.
+
+        Raises UncheckedSignature where something keeps git from looking at it, whatever became of other commits.
+        """
+        why, said = self._fault(commit)
+        if why is SignatureFault.UNCHECKED:
+            raise UncheckedSignature(said)
+        return why is None
 
     def _find(self, tip: CommitId, signers: str) -> _Found:
         why, said = self._fault(tip)

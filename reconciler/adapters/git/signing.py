@@ -179,6 +179,8 @@ class AllowedSigners:
             allowed.write_bytes(_read_allowed(self.ssh) if self.ssh else b"")
             settings = [("gpg.ssh.allowedSignersFile", str(allowed)), ("gpg.x509.program", "false")]
             environment = {"GNUPGHOME": str(home)}
+            if self.ssh is None:
+                settings.append(("gpg.ssh.program", "false"))
             try:
                 if self.openpgp is None:
                     settings.append(("gpg.program", "false"))
