@@ -112,7 +112,7 @@ class Memory:
     begun: Mapping[tuple[WorkloadId, str], datetime] = field(default_factory=dict)
     """When passes decided what waits for its charts, which are rendered in the background."""
     failures: EarlierFailures = field(default_factory=EarlierFailures)
-    """What failed in the last pass of workspaces of which it left something untried."""
+    """What failed in the last pass of workspaces of which it left something untried, or waiting for its charts."""
     rollouts: RolloutTracker = field(default_factory=RolloutTracker)
     track_record: TrackRecord = field(default_factory=TrackRecord)
     budgets: BudgetReader = field(default_factory=BudgetReader)
@@ -525,7 +525,7 @@ def reconcile_once(world: World, memory: Memory, *, fetch: bool = True, orders: 
         decision = observe_and_decide(world, memory, fetch=False, orders=orders)
     with world.measure(PassPhase.WRITE) if decision.plan.changes else nullcontext():
         decision, rendered = draft(world, decision, failures=memory.failures)
-        memory.failures = EarlierFailures.after(decision.inputs, rendered.unwritable)
+        memory.failures = EarlierFailures.after(decision.inputs, rendered.unwritable, rendered.pending)
         memory.begun = {place: decision.inputs.begun.get(place, decision.inputs.now) for place in rendered.pending}
         ids = store_commits(world, decision, rendered)
     record(world, decision, ids, PassKind.WHOLE)

@@ -7,11 +7,13 @@ from dataclasses import replace
 
 import pytest
 
+from reconciler.core.decide.state.pass_input import EarlierFailures
 from reconciler.core.recording.pass_record import RECORD, PassKind, PassRecord, read_record
-from reconciler.daemon.reconcile import Outcome, World
+from reconciler.daemon.reconcile import Outcome, World, draft
 from reconciler.errors import Pending
+from reconciler.model.bounds import TEMPLATE_ROUNDS
 from reconciler.model.capacity import Observed
-from reconciler.model.ids import WorkspaceName
+from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.plan import Reason
 from reconciler.model.workload import HelmConfig, Json
 from tests.builders.passes import SOURCE_FILES, Passes, seconds
@@ -178,6 +180,37 @@ def test_placement_that_has_to_move_stays_until_its_chart_is_rendered(passes: Ch
     passes.advance(5)
     passes.run_once()
     assert [placement.cluster for placement in passes.placements()] == [other]
+
+
+@pytest.mark.parametrize("number", [TEMPLATE_ROUNDS.most, 3 * TEMPLATE_ROUNDS.most])
+def test_chart_behind_failing_templates_is_rendered_once_and_placed(passes: Charted, number: int) -> None:
+    failing = SOURCE_FILES["template.yaml"].replace("registry.example.com/vllm:1.0", "'{{ cluster.labels.nope }}'")
+    names = [f"a{index:03}" for index in range(number)]
+    passes.repository.person("source", {f"{name}.yaml": failing.replace("vllm", name) for name in names})
+    passes.names = (*names, "stack")
+    passes.missing, passes.free = 1, {"worker-2": 1}
+    for _ in range(number // TEMPLATE_ROUNDS.most + 2):
+        passes.run_once()
+        passes.kitchen.serve()
+        passes.moment += seconds(30)
+    assert passes.names_placed() == ["stack"]
+    assert len(passes.kitchen.served) == 1
+
+
+def test_workspace_of_a_pending_move_keeps_its_failures_for_the_next_pass(passes: Charted) -> None:
+    passes.missing, passes.names, passes.free = 1, ("stack",), {"worker-2": 4, "worker-3": 1}
+    passes.run_once()
+    passes.kitchen.serve()
+    passes.run_once()
+    policy = SOURCE_FILES["policies.yaml"].replace("{name: worker-2}, ", "")
+    passes.repository.person("source", {"policies.yaml": policy})
+    passes.advance(5)
+    decision, rendered = draft(passes.world(), passes.look())
+    assert rendered.pending
+    assert not rendered.unwritable
+    failed = {(WorkloadId(WorkspaceName("llm"), TemplateName("vllm")), "worker-3"): "no such label"}
+    inputs = replace(decision.inputs, unwritable=failed)
+    assert EarlierFailures.after(inputs, rendered.unwritable, rendered.pending).unwritable == failed
 
 
 def test_end_of_a_placement_needs_no_chart(passes: Charted) -> None:

@@ -43,6 +43,10 @@ _TRIES = 3
 """Clusters for which a workload may fail to be written before all of its others are given up as well."""
 
 
+_UNFINISHED = frozenset({UNTRIED, CHARTS_PENDING})
+"""Problems that a later pass ends, though nobody mends anything."""
+
+
 _NO_FLEET = Problem(
     path=FLEET_FILE,
     message="the source branch describes no cluster, workspace or template, so nothing is done",
@@ -220,11 +224,11 @@ def given_up(inputs: PassInput, failures: Unwritable) -> Unwritable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EarlierFailures:
-    """What a pass could not write for workspaces of which it left something untried.
+    """What a pass could not write for workspaces of which it left something untried, or waiting for its charts.
 
     The next pass gives that up from its beginning, and tries what comes after it. So everything has its turn, also
-    where more templates fail than one pass tries. Once a pass leaves nothing of a workspace untried, all of it has its
-    next turn.
+    where more templates fail than one pass tries. Once a pass leaves nothing of a workspace untried or waiting, all of
+    it has its next turn.
     """
 
     desired: Desired | None = None
@@ -232,14 +236,18 @@ class EarlierFailures:
     unwritable: Unwritable = field(default_factory=dict)
 
     @classmethod
-    def after(cls, inputs: PassInput, failures: Unwritable) -> Self:
-        """Return what the next pass gives up, after one that was decided last on `inputs` and then had `failures`."""
+    def after(cls, inputs: PassInput, failures: Unwritable, pending: Collection[tuple[WorkloadId, str]]) -> Self:
+        """Return what the next pass gives up, after one that was decided last on `inputs` and then had `failures`.
+
+        The charts of what is `pending` are being rendered. The next pass has to come as far, to ask for them again.
+        """
         problems = {**inputs.unwritable, **failures}
-        untried = {workload.workspace for (workload, _), problem in problems.items() if problem == UNTRIED}
+        unfinished = {workload.workspace for (workload, _), problem in problems.items() if problem in _UNFINISHED}
+        unfinished |= {workload.workspace for workload, _ in pending}
         left = {
             (workload, place): problem
             for (workload, place), problem in problems.items()
-            if workload.workspace in untried and problem not in (UNTRIED, CHARTS_PENDING)
+            if workload.workspace in unfinished and problem not in _UNFINISHED
         }
         return cls(desired=inputs.desired, unwritable=left) if left else cls()
 
