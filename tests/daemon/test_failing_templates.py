@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.pass_input import EarlierFailures, PassInput
 from reconciler.core.fleet.read_file import parse_file
@@ -29,7 +31,13 @@ def template(name: str, *, workspace: str = "llm", note: str = "x") -> str:
     )
 
 
-def fleet(number: int, note: str) -> Passes:
+class MemoryPasses(Passes):
+    """Passes over a repository in memory."""
+
+    repository: MemoryRepository
+
+
+def fleet(number: int, note: str) -> MemoryPasses:
     """Return passes over a workspace with a number of bursting workloads, and another one with a single workload."""
     workspaces = SOURCE_FILES["workspaces.yaml"]
     names = [f"a{index:03}" for index in range(number)]
@@ -39,7 +47,7 @@ def fleet(number: int, note: str) -> Passes:
         **{f"{name}.yaml": template(name, note=note) for name in names},
         "neighbour.yaml": template(NEIGHBOUR, workspace="other"),
     }
-    passes = Passes(MemoryRepository(files))
+    passes = MemoryPasses(MemoryRepository(files))
     passes.names, passes.missing, passes.free = (*names, NEIGHBOUR), 4, {"worker-2": 4}
     return passes
 
@@ -102,6 +110,43 @@ def test_template_behind_many_failing_ones_gets_its_turn_and_so_does_each_of_the
     passes.repository.person("source", {"a000.yaml": template("a000")})
     passes.run_once()
     assert {placement.workload.name for placement in passes.placements()} == {NEIGHBOUR, "a000", "b"}
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"README.md": "more words\n"},
+        {"neighbour.yaml": template(NEIGHBOUR, workspace="other", note="changed")},
+        {"policies.yaml": SOURCE_FILES["policies.yaml"] + "# the same\n"},
+    ],
+)
+def test_commit_to_something_else_does_not_begin_the_turns_again(changed: dict[str, str]) -> None:
+    passes = fleet(2 * TEMPLATE_ROUNDS.most, FAILS)
+    passes.missing, passes.free = 1, {"worker-2": 2}
+    assert Reason.NOT_RENDERED in told(passes.run_once(), "a009")
+    passes.repository.person("source", changed)
+    outcome = passes.run_once()
+    assert Reason.NOT_RENDERED in told(outcome, "a019")
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("fleet.yaml", "engine: manifests", "engine: flux"),
+        ("clusters.yaml", "{name: worker-2}", "{name: worker-2, labels: {zone: a}}"),
+        ("workspaces.yaml", "namespaces: [demo]", "namespaces: [demo, more]"),
+        ("policies.yaml", "coolDown: 1m", "coolDown: 2m"),
+    ],
+)
+def test_change_to_what_templates_are_rendered_with_gives_them_another_try(file: str, old: str, new: str) -> None:
+    passes = fleet(2 * TEMPLATE_ROUNDS.most, FAILS)
+    passes.missing, passes.free = 1, {"worker-2": 2}
+    passes.run_once()
+    text = passes.repository.tree("source")[file].decode()
+    passes.repository.person("source", {file: text.replace(old, new)})
+    outcome = passes.run_once()
+    assert Reason.NOT_RENDERED in told(outcome, "a009")
+    assert Reason.NOT_RENDERED not in told(outcome, "a019")
 
 
 def test_failures_are_tried_again_once_a_pass_has_left_nothing_untried() -> None:

@@ -252,16 +252,29 @@ class EarlierFailures:
         return cls(desired=inputs.desired, unwritable=left) if left else cls()
 
     def holding(self, inputs: PassInput) -> Unwritable:
-        """Add what is given up to what is known. Another source commit, or another template, has another try."""
+        """Add what is given up to what is known. What would be rendered from something else has another try."""
         before, desired = self.desired, inputs.desired
-        if before is None or before.commit != desired.commit:
+        if before is None or _of_all(before) != _of_all(desired):
             return inputs.unwritable
+        workloads = {name for name, _ in self.unwritable if _of_workload(before, name) == _of_workload(desired, name)}
+        clusters = {name for name, cluster in desired.clusters.items() if before.clusters.get(name) == cluster}
         same = {
             (workload, place): problem
             for (workload, place), problem in self.unwritable.items()
-            if before.templates.get(workload) == desired.templates.get(workload)
+            if workload in workloads and _cluster_of_place(place) in clusters
         }
         return {**inputs.unwritable, **same}
+
+
+def _of_all(desired: Desired) -> tuple[object, ...]:
+    """Return what of a fleet all placements are rendered from."""
+    return desired.fleet, desired.kinds, desired.schemas
+
+
+def _of_workload(desired: Desired, workload: WorkloadId) -> tuple[object, ...]:
+    """Return what of a fleet the placements of one workload are rendered from."""
+    workspace = desired.workspaces.get(workload.workspace)
+    return desired.templates.get(workload), desired.policies.get(workload), workspace
 
 
 def with_untried(
@@ -285,3 +298,7 @@ def with_untried(
 
 def _subset_of_place(place: str) -> str:
     return place.partition("/")[2]
+
+
+def _cluster_of_place(place: str) -> ClusterName:
+    return ClusterName(place.partition("/")[0])
