@@ -15,14 +15,16 @@ from reconciler.core.capacity.node import separate_groups
 from reconciler.core.decide.candidates.own_objects import OwnObjects
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.distribution.webster import Claim, apportion
+from reconciler.core.decide.state.pass_input import given_up
 from reconciler.model.capacity import ClusterObservation, MissingReplicas, Node, Pool, ReplicaShape, WorkloadObservation
 from reconciler.model.ids import ClusterName
-from reconciler.model.plan import Plan
+from reconciler.model.plan import UNTRIED, Plan
 from reconciler.model.policy import Distribution, Renewal, StrategyName
 from reconciler.model.units import Resources
 from reconciler.model.workload import WorkloadRef
 from tests.builders.counted_work import TooMuchWork, within
 from tests.builders.inputs import NOW, desired, free, gpus, inputs, ledger, ordering, placement, shape, tenants
+from tests.builders.requests import deployment, holds, manifests, record, request, wants
 
 MOST = 2**31 - 1
 NUMBERS = st.sampled_from([0, 1, 3, 200, MOST, MOST + 1, 10**18])
@@ -162,3 +164,22 @@ def test_work_on_what_a_cluster_runs_itself_does_not_grow_with_its_placements(li
     own, asked = OwnObjects(given), [("apps/Deployment", "demo", str(name.name)) for name in names]
     assert within(100_000, lambda: [own.is_seen(object_id) for object_id in asked]) == [False] * len(names)
     assert own.is_seen(("apps/StatefulSet", "demo", "db"))
+
+
+def test_work_on_failures_does_not_grow_with_those_that_are_known() -> None:
+    """The message of each was looked for among all that any workload could not be written for."""
+    names = tenants(30)
+    known = {(name, f"cluster-{index}"): UNTRIED for name in names for index in range(300)}
+    failures = {(name, f"worker-{index}"): f"no label {index}" for name in names for index in range(2, 5)}
+    fleet = inputs(free("worker-2", 8), wanted=desired(workloads=names))
+    together = within(100_000, lambda: given_up(replace(fleet, unwritable=known), failures))
+    assert together == {**known, **failures}
+
+
+def test_work_on_requests_that_wait_does_not_grow_with_the_failures_of_others() -> None:
+    """Each request was looked for among all that any workload could not be written for."""
+    asked = [request("worker-2", name=f"r{index}", spec=manifests(deployment(2, gpus=8))) for index in range(100)]
+    waiting = inputs(free("worker-2", 1), wanted=wants(*asked), there=holds(*map(record, asked)))
+    known = {(name, f"worker-{index}"): UNTRIED for name in tenants(20) for index in range(500)}
+    plan = within(500_000, lambda: decide(replace(waiting, unwritable=known)))
+    assert len(plan.suppressed) == len(asked)

@@ -151,7 +151,7 @@ class CandidateFinder:
         self.refusals = RefusalCache()
         self._answers: dict[tuple[Hashable, bool], KindAnswers] = {}
         self._room_by_cluster: dict[Hashable, tuple[Hashable, Mapping[ClusterName, int] | None]] = {}
-        self._unwritten = frozenset(workload for workload, _ in inputs.unwritable)
+        self.unwritten = frozenset(workload for workload, _ in inputs.unwritable)
         self._ranking = Ranking(inputs, working_plan, self.capacity)
         self.gprs = GprQuota(inputs, working_plan, self.capacity)
 
@@ -540,7 +540,7 @@ class CandidateFinder:
         kind, restraints = kinds[key], self._working_plan.restraints(workload)
         has_own = (
             kind is None
-            or workload in self._unwritten
+            or workload in self.unwritten
             or (restraints and any(restraint.cluster is not None for restraint in restraints))
             or self.conflicts.may_refuse_burst(workload)
         )
@@ -570,7 +570,7 @@ class CandidateFinder:
     @cached_property
     def _is_usual(self) -> bool:
         """Whether files, and the shapes of replicas, are all that the kinds of bursts may follow from in this pass."""
-        return not (self._unwritten or self._inputs.reach.makers.has_requests or self.capacity.has_defaults)
+        return not (self.unwritten or self._inputs.reach.makers.has_requests or self.capacity.has_defaults)
 
     def _likeness(
         self, workload: WorkloadId, template: WorkloadTemplate, shape: ReplicaShape

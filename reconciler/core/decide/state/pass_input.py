@@ -203,22 +203,23 @@ def given_up(inputs: PassInput, failures: Unwritable) -> Unwritable:
     Of subsets each is taken by itself: it may be the patch of one alone that fails.
     """
     problems = {**inputs.unwritable, **failures}
-    counts = Counter((workload, _subset_of_place(place)) for workload, place in problems)
-    for workload, place in failures:
-        if failures[workload, place] == CHARTS_PENDING:
-            for candidate in inputs.reach.order(workload):
-                problems.setdefault((workload, place_name(candidate.cluster, candidate.subset)), CHARTS_PENDING)
+    counts: Counter[tuple[WorkloadId, str]] = Counter()
+    messages: dict[tuple[WorkloadId, str], str] = {}
+    for (workload, place), problem in problems.items():
+        part = workload, _subset_of_place(place)
+        counts[part] += 1
+        messages[part] = problem
+    failed = (
+        (workload, _subset_of_place(place), problem == CHARTS_PENDING)
+        for (workload, place), problem in failures.items()
+    )
+    for workload, subset, waits in dict.fromkeys(failed):
+        if not waits and counts[workload, subset] < _TRIES:
             continue
-        subset = _subset_of_place(place)
-        if counts[workload, subset] >= _TRIES:
-            messages = [
-                problem
-                for (name, other), problem in problems.items()
-                if (name, _subset_of_place(other)) == (workload, subset)
-            ]
-            for candidate in inputs.reach.order(workload):
-                if candidate.subset == subset:
-                    problems.setdefault((workload, place_name(candidate.cluster, subset)), messages[-1])
+        problem = CHARTS_PENDING if waits else messages[workload, subset]
+        for candidate in inputs.reach.order(workload):
+            if waits or candidate.subset == subset:
+                problems.setdefault((workload, place_name(candidate.cluster, candidate.subset)), problem)
     return problems
 
 

@@ -153,12 +153,12 @@ class _PlaceRequest:
 
     def _kind(self) -> Hashable | None:
         """Return the kind of a request; None where a reason concerns it alone."""
-        workload, unwritable = self.entry.workload, self.inputs.unwritable
-        if self.working_plan.restraints(workload) or (unwritable and any(name == workload for name, _ in unwritable)):
+        workload, finder = self.entry.workload, self.finder
+        if self.working_plan.restraints(workload) or workload in finder.unwritten:
             return None
-        if self.finder.conflicts.possible(workload):
+        if finder.conflicts.possible(workload):
             return None
-        return self.finder.kind(self.entry)
+        return finder.kind(self.entry)
 
     def _try(
         self, candidate: Candidate, passed: tuple[Refusal, ...], kind: Hashable | None, *, least: bool
