@@ -96,8 +96,9 @@ class SourceReader:
 
         A file with an error, of its own or in conflict with others, is replaced by its last good version, and its
         errors stay reported. Without such a version the file is left out and the result is incomplete. The result
-        depends on the commit alone, and on what `expanded` has seen last of the sources of templates. While history is
-        needed and the remote is away, the versions in force stay so; with none in force this raises Transient.
+        depends on the commit alone, as far as the remote has its history, and on what `expanded` has seen last of the
+        sources of templates. While history is needed and the remote is away, the versions in force stay so; with none
+        in force this raises Transient.
         """
         if self._desired is None or self._desired.commit != commit or self._uncertain:
             self._desired = None  # if this raises, the stand-in versions are not final
@@ -354,12 +355,15 @@ class SourceReader:
         return changed
 
     def _precedes(self, first: tuple[str, Identity], other: tuple[str, Identity], commit: CommitId) -> bool:
-        """Return whether an object stood in its file before another stood in its own."""
+        """Return whether an object stood in its file before another stood in its own.
+
+        Where history cannot be read, or ends before that, what is in force came first.
+        """
+        states: Iterable[Mapping[str, BlobId]] = ()
         try:
             states = self._repository.states(commit, (first[0], other[0]), limit=_LOOKS[1])
         except Transient:
             self._uncertain = True
-            return other[0] not in self._in_force and first[0] in self._in_force
         for state in states:
             held = [self._held(state.get(path), wanted) for path, wanted in (first, other)]
             # A broken version proves nothing.
@@ -367,7 +371,7 @@ class SourceReader:
                 return bool(held[0])
             if held == [False, False]:
                 return False
-        return False
+        return other[0] not in self._in_force and first[0] in self._in_force
 
     def _held(self, blob: BlobId | None, wanted: Identity) -> bool | None:
         """Return whether a version of a file holds an object; None if it is broken."""

@@ -378,6 +378,43 @@ def test_decisions_of_a_shallow_remote_are_read_as_far_as_it_has_them(real, tmp_
         assert VLLM in fresh(remote, tmp_path).templates
 
 
+SAME_TEMPLATE = TEMPLATE.replace("10m", "20m")
+HEAD_OF_TEMPLATE = TEMPLATE.partition("  manifestResources")[0].replace("vllm", "pinned")
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "message"),
+    [
+        ("templates/new.yaml", SETTINGS + "x: [\n", "did not find"),
+        ("a.yaml", SAME_TEMPLATE, "is already in"),
+        (
+            "templates/pinned.yaml",
+            f"{HEAD_OF_TEMPLATE}  from: {{path: apps/vllm, pin: {'a' * 40}}}\n",
+            "mend spec.from.pin",
+        ),
+    ],
+    ids=["broken", "a name twice", "pinned"],
+)
+def test_a_shallow_remote_of_the_source_branch_ends_no_pass(real, tmp_path, path, content, message):
+    remote, _, _ = real
+    remote.commit("main", {path: content})
+    remote.commit("main", {"docs.md": "later"})
+    remote.path.joinpath("shallow").write_text(f"{remote.git('rev-parse', 'main')}\n")
+    desired = fresh(remote, tmp_path)
+    assert VLLM in desired.templates
+    assert message in "".join(errors(desired))
+
+
+def test_who_had_a_name_first_keeps_it_where_the_remote_has_no_more_history(real):
+    remote, repository, reader = real
+    remote.commit("main", {"a.yaml": SAME_TEMPLATE})
+    assert reader.desired(repository.fetch().source).templates[VLLM].path == PATH
+    remote.commit("main", {"docs.md": "later"})
+    remote.path.joinpath("shallow").write_text(f"{remote.git('rev-parse', 'main')}\n")
+    repository._branches._renew()
+    assert reader.desired(repository.fetch().source).templates[VLLM].path == PATH
+
+
 def test_an_output_branch_that_moves_before_its_decisions_are_read_is_read_in_the_next_pass(real, tmp_path):
     remote, repository, _ = real
     decide_and_rewrite(remote, repository, times=2)

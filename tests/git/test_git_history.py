@@ -241,6 +241,20 @@ def test_earlier_versions_are_found_far_back_and_over_a_removal(remote, fresh):
     assert list(repository.read(repository.earlier(tip, "kept")).values()) == [b"good"]
 
 
+def test_files_of_a_shallow_remote_are_read_as_far_back_as_it_has_them(remote, fresh):
+    for version in ("1", "2", "3", "4"):
+        remote.commit("main", {"a": version, "kept": "x"})
+    remote.path.joinpath("shallow").write_text(f"{remote.git('rev-parse', 'main~2')}\n")
+    repository = fresh()
+    tip = repository.tips().source
+    two, three = (BlobId(remote.git("rev-parse", f"main~{back}:a")) for back in (2, 1))
+    assert repository.earlier(tip, "a") == [three, two]
+    assert [state["a"] for state in repository.states(tip, ("a", "kept"), limit=9)] == [three, two]
+    assert [state["a"] for state in repository.states(tip, ("a", "kept"), limit=1)] == [three]
+    with pytest.raises(InvalidInput, match="is not among the last 10,000 commits"):
+        repository.entries(CommitId("1" * 40))
+
+
 def test_earlier_versions_of_a_removed_file_are_found(remote, fresh):
     remote.commit("main", {"gone": "good"})
     tip = remote.commit("main", {"gone": None})

@@ -35,7 +35,8 @@ Deepen = Callable[[int], None]
 class History:
     """Reads the history of one branch, and deepens it only when the mirror holds too little.
 
-    That of a lost branch ends where neither the mirror nor the remote holds more of it.
+    That of a lost branch ends where neither the mirror nor the remote holds more of it. What stood in files, and
+    whether a commit is among them, is read as far as the remote has it: a shallow clone has no more, whoever asks.
     """
 
     def __init__(
@@ -91,8 +92,11 @@ class History:
         return [parse(CommitId(commit), raw).logged for commit, raw in zip(ids, self._reader.read(ids), strict=True)]
 
     def earlier(self, commit: CommitId, path: str, *, limit: int) -> list[BlobId]:
-        """List the distinct versions of a file on the branch before this commit, newest first."""
-        steps = self._steps(commit)
+        """List the distinct versions of a file on the branch before this commit, newest first.
+
+        Where the remote has no more history, these are all.
+        """
+        steps = self._steps(commit, to_end=True)
         # Along first parents: a version on a side branch was never in force before its merge.
         chain = ["--first-parent", commit]
         while True:
@@ -108,16 +112,17 @@ class History:
         return list(islice((BlobId(blob) for blob in versions if blob != current), limit))
 
     def states(self, commit: CommitId, paths: Sequence[str], *, limit: int) -> list[Mapping[str, BlobId]]:
-        """List what stood at some paths before each commit on the branch that changed any, newest first."""
-        steps = self._steps(commit)
+        """List what stood at some paths before each commit on the branch that changed any, newest first.
+
+        Where the remote has no more history, these are all.
+        """
+        steps = self._steps(commit, to_end=True)
         chain = ["--first-parent", commit]
         while True:
             raw = ["log", "-m", "-z", "--raw", "--no-abbrev", "--no-renames", "--format=%H", *chain, "--", *paths]
-            changes = _changes(self._local(raw).decode(errors="replace").split("\0"))
-            if len(changes) >= limit:
-                break
-            ends = self._local(["rev-list", "--max-parents=0", *chain]).decode().split()
-            if not self._cut(ends) or not next(steps):
+            ends = self._cut_ends(self._local(["rev-list", "--max-parents=0", *chain]).decode().split())
+            changes = _changes(self._local(raw).decode(errors="replace").split("\0"), ends)
+            if len(changes) >= limit or not ends or not next(steps):
                 break
         present = self._local(["ls-tree", "-z", "--", commit, *paths]).decode(errors="replace")
         parts = (entry.partition("\t") for entry in present.split("\0"))
@@ -193,9 +198,10 @@ class History:
     def reaches(self, tip: CommitId, commit: CommitId) -> bool:
         """Return whether a commit is at or before the tip, side branches included.
 
-        The history is deepened up to its bound; what lies further back counts as no part of it.
+        The history is deepened up to its bound; what lies further back, or further than the remote has it, counts as no
+        part of it.
         """
-        steps = self._steps(tip, most=SOURCE_HISTORY.most)
+        steps = self._steps(tip, most=SOURCE_HISTORY.most, to_end=True)
         while not self._leads_back(tip, commit):
             ids = self._local(["rev-list", tip]).decode().split()
             if commit in ids:
@@ -223,21 +229,27 @@ class History:
 
     def _cut(self, ids: Sequence[str]) -> bool:
         """Tell whether one of these commits is shallow: its parents are not in the mirror."""
+        return bool(self._cut_ends(ids))
+
+    def _cut_ends(self, ids: Sequence[str]) -> set[CommitId]:
+        """Return those of some commits whose parents are not in the mirror."""
         shallow = self._shallow()
         ends = [CommitId(commit_text) for commit_text in ids if commit_text in shallow]
-        return any(parse(commit, raw).parents for commit, raw in zip(ends, self._reader.read(ends), strict=True))
+        raws = zip(ends, self._reader.read(ends), strict=True)
+        return {commit for commit, raw in raws if parse(commit, raw).parents}
 
-    def _steps(self, tip: CommitId, *, most: int | None = None) -> Iterator[bool]:
+    def _steps(self, tip: CommitId, *, most: int | None = None, to_end: bool = False) -> Iterator[bool]:
         """Deepen by growing numbers of commits, once for each step taken, and yield whether that brought any.
 
         The depth counts from the tip: a relative one would deepen every branch of the remote in the mirror. No
         step passes over `most`; where the mirror holds that many, counted with those of side branches, there is no
         bound.
 
-        Unless the branch is lost, raises Conflict where it brings nothing: the branch was rewritten or removed since it
-        was fetched.
+        Raises Conflict where a step brings nothing, since the branch was rewritten or removed since it was fetched, or
+        the remote is a shallow clone. With `to_end`, and where the branch is lost, it yields False then.
         """
         count = FIRST_STEP
+        to_end = to_end or self._is_lost
         while True:
             before = self._shallow()
             if not before:
@@ -245,11 +257,11 @@ class History:
             present = int(self._local(["rev-list", "--count", tip]))
             # Never less than is there: that would cut it off.
             depth = present + count if most is None or present >= most else min(present + count, most)
-            with contextlib.suppress(Conflict) if self._is_lost else contextlib.nullcontext():
+            with contextlib.suppress(Conflict) if to_end else contextlib.nullcontext():
                 self._deepen(depth)
             if self._shallow() != before:
                 yield True
-            elif self._is_lost:
+            elif to_end:
                 yield False
             else:
                 raise Conflict(
@@ -288,8 +300,10 @@ def _path_changes(fields: Iterable[str], shallow: Collection[str]) -> Iterator[l
         yield changes
 
 
-def _changes(fields: Iterable[str]) -> list[list[tuple[str, str]]]:
+def _changes(fields: Iterable[str], ends: Collection[str]) -> list[list[tuple[str, str]]]:
     """Read ``git log -z --raw --format=%H``: for each commit its changed paths, each with the blob before.
+
+    It is read down to one of the `ends`, whose parents are not in the mirror: that seems to add all that it has.
 
     Fields are a commit, then two for each of its changes: ``:MODE MODE OLD NEW STATUS`` and the path.
     """
@@ -298,6 +312,8 @@ def _changes(fields: Iterable[str]) -> list[list[tuple[str, str]]]:
     for field in rest:
         if field.lstrip("\n").startswith(":"):
             changes[-1].append((next(rest), field.split(" ")[2]))
+        elif field.strip("\n") in ends:
+            break
         elif field:
             changes.append([])
     return changes

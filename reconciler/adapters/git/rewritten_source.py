@@ -129,9 +129,9 @@ class RewrittenSource:
                 continue
             if self._signed is not None and not self._signed.is_signed(earlier):
                 continue  # anybody who pushes to the output branch can name a commit there
-            if _reaches(branches.history(line), tip, earlier):
+            if branches.history(line).reaches(tip, earlier):
                 first = earlier if self._history().leads_to(tip, earlier) else first
-            elif self._history().is_whole(tip) and not _reaches(branches.history(earlier), earlier, tip):
+            elif self._history().is_whole(tip) and not branches.history(earlier).reaches(earlier, tip):
                 # Of a history that is read in part alone, nothing says that it has no such commit.
                 self._update({f"{self._former}{first}": earlier})
                 first, tip, line = earlier, earlier, earlier
@@ -221,14 +221,6 @@ def _extended(history: PathHistory | None, older: PathHistory) -> PathHistory:
     history = history or PathHistory(asked=older.asked, ended=True)
     versions = tuple(dict.fromkeys((*history.versions, *older.versions)))
     return replace(history, versions=versions, beside={**older.beside, **history.beside})
-
-
-def _reaches(history: History, tip: CommitId, commit: CommitId) -> bool:
-    """Return whether a commit is at or before a tip, as far as the remote has the history of that."""
-    try:
-        return history.reaches(tip, commit)
-    except Conflict:
-        return False
 
 
 def _refuse_to_deepen(depth: int) -> None:

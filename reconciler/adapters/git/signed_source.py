@@ -19,7 +19,7 @@ from reconciler.adapters.git.decisions import decided_on
 from reconciler.adapters.git.objects import Missing
 from reconciler.adapters.git.run import Runner
 from reconciler.adapters.git.signing import AllowedSigners
-from reconciler.errors import Conflict, InvalidInput, Transient, one_line
+from reconciler.errors import InvalidInput, Transient, one_line
 from reconciler.model.ids import CommitId
 from reconciler.model.tree import Identity, LoggedCommit, SignatureFault, SourceTip, Tips
 
@@ -176,11 +176,8 @@ class SignedSource:
     def _may_follow(self, new: CommitId, old: CommitId) -> bool:
         if new == old:
             return True
-        try:
-            if self._branches.history(self._branches.source).reaches(new, old):
-                return True
-        except Conflict:  # the branch was rewritten: the remote has no more of it
-            pass
+        if self._branches.history(self._branches.source).reaches(new, old):
+            return True
         return self._logged(new).at > self._logged(old).at
 
     def _logged(self, commit: CommitId) -> LoggedCommit:
