@@ -525,11 +525,14 @@ def reconcile_once(world: World, memory: Memory, *, fetch: bool = True, orders: 
         decision = observe_and_decide(world, memory, fetch=False, orders=orders)
     with world.measure(PassPhase.WRITE) if decision.plan.changes else nullcontext():
         decision, rendered = draft(world, decision, failures=memory.failures)
-        memory.failures = EarlierFailures.after(decision.inputs, rendered.unwritable, rendered.pending)
-        memory.begun = {place: decision.inputs.begun.get(place, decision.inputs.now) for place in rendered.pending}
+        failures = EarlierFailures.after(decision.inputs, rendered.unwritable, rendered.pending)
+        begun = {place: decision.inputs.begun.get(place, decision.inputs.now) for place in rendered.pending}
+        memory.begun = {**memory.begun, **begun}
         ids = store_commits(world, decision, rendered)
     record(world, decision, ids, PassKind.WHOLE)
     with world.measure(PassPhase.PUSH) if ids else nullcontext():
         push = begin_push(world, memory, decision, rendered, ids)
         push.end()
+    # What is pushed has had its turn. After a push that is not taken, the next pass has to come as far once more.
+    memory.failures, memory.begun = failures, begun
     return push.outcome

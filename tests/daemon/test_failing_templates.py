@@ -10,10 +10,11 @@ from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.pass_input import EarlierFailures, PassInput
 from reconciler.core.fleet.read_file import parse_file
 from reconciler.daemon.reconcile import Outcome, draft
+from reconciler.errors import Conflict
 from reconciler.model.bounds import FILE_EXPRESSIONS, TEMPLATE_ROUNDS
 from reconciler.model.plan import UNTRIED, Plan, Reason
 from tests.builders.passes import SOURCE_FILES, Passes
-from tests.fakes.memory_repository import MemoryRepository
+from tests.fakes.memory_repository import MemoryRepository, refuse_next_push
 
 FAILS = "{{ cluster.labels.nope }}"
 LONG = "x{% for i in range(90000) %}{% endfor %}"
@@ -31,13 +32,7 @@ def template(name: str, *, workspace: str = "llm", note: str = "x") -> str:
     )
 
 
-class MemoryPasses(Passes):
-    """Passes over a repository in memory."""
-
-    repository: MemoryRepository
-
-
-def fleet(number: int, note: str) -> MemoryPasses:
+def fleet(number: int, note: str) -> Passes:
     """Return passes over a workspace with a number of bursting workloads, and another one with a single workload."""
     workspaces = SOURCE_FILES["workspaces.yaml"]
     names = [f"a{index:03}" for index in range(number)]
@@ -47,7 +42,7 @@ def fleet(number: int, note: str) -> MemoryPasses:
         **{f"{name}.yaml": template(name, note=note) for name in names},
         "neighbour.yaml": template(NEIGHBOUR, workspace="other"),
     }
-    passes = MemoryPasses(MemoryRepository(files))
+    passes = Passes(MemoryRepository(files))
     passes.names, passes.missing, passes.free = (*names, NEIGHBOUR), 4, {"worker-2": 4}
     return passes
 
@@ -127,6 +122,18 @@ def test_commit_to_something_else_does_not_begin_the_turns_again(changed: dict[s
     passes.repository.person("source", changed)
     outcome = passes.run_once()
     assert Reason.NOT_RENDERED in told(outcome, "a019")
+
+
+def test_push_that_is_not_taken_does_not_begin_the_turns_again() -> None:
+    passes = fleet(TEMPLATE_ROUNDS.most, FAILS)
+    passes.repository.person("source", {"b.yaml": template("b")})
+    passes.names, passes.missing, passes.free = (*passes.names, "b"), 1, {"worker-2": 2}
+    assert Reason.UNTRIED in told(passes.run_once(), "b")
+    refuse_next_push(passes.repository)
+    with pytest.raises(Conflict):
+        passes.run_once()
+    passes.run_once()
+    assert {placement.workload.name for placement in passes.placements()} == {NEIGHBOUR, "b"}
 
 
 @pytest.mark.parametrize(

@@ -10,14 +10,14 @@ import pytest
 from reconciler.core.decide.state.pass_input import EarlierFailures
 from reconciler.core.recording.pass_record import RECORD, PassKind, PassRecord, read_record
 from reconciler.daemon.reconcile import Outcome, World, draft
-from reconciler.errors import Pending
+from reconciler.errors import Conflict, Pending
 from reconciler.model.bounds import TEMPLATE_ROUNDS
 from reconciler.model.capacity import Observed
 from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.plan import Reason
 from reconciler.model.workload import HelmConfig, Json
 from tests.builders.passes import SOURCE_FILES, Passes, seconds
-from tests.fakes.memory_repository import MemoryRepository
+from tests.fakes.memory_repository import MemoryRepository, refuse_next_push
 
 CHARTED = """\
 apiVersion: gpr.kubeslice.io/v1alpha1
@@ -195,6 +195,29 @@ def test_chart_behind_failing_templates_is_rendered_once_and_placed(passes: Char
         passes.moment += seconds(30)
     assert passes.names_placed() == ["stack"]
     assert len(passes.kitchen.served) == 1
+
+
+def test_chart_is_not_rendered_again_after_a_push_that_is_not_taken(passes: Charted) -> None:
+    passes.missing, passes.names = 1, ("stack",)
+    passes.run_once()
+    passes.kitchen.serve()
+    refuse_next_push(passes.repository)
+    with pytest.raises(Conflict):
+        passes.run_once()
+    passes.advance(5)
+    passes.run_once()
+    assert passes.names_placed() == ["stack"]
+
+
+def test_chart_that_is_first_asked_for_in_a_pass_whose_push_is_not_taken_is_asked_for_once(passes: Charted) -> None:
+    passes.missing, passes.names = 1, ("vllm", "stack")
+    refuse_next_push(passes.repository)
+    with pytest.raises(Conflict):
+        passes.run_once()
+    passes.kitchen.serve()
+    passes.advance(5)
+    passes.run_once()
+    assert passes.names_placed() == ["stack", "vllm"]
 
 
 def test_workspace_of_a_pending_move_keeps_its_failures_for_the_next_pass(passes: Charted) -> None:

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 from reconciler.core.commits.branch_loss import refusal
 from reconciler.core.commits.trailers import Trailer
-from reconciler.errors import InvalidInput
+from reconciler.errors import Conflict, InvalidInput
 from reconciler.lab import memory_repository
 from reconciler.lab.memory_repository import EPOCH, OURS, PERSON
 from reconciler.model.branch_loss import BranchLoss, BranchLossKind, ReportedCommit
 from reconciler.model.ids import BlobId, CommitId
 from reconciler.model.tree import Advance, Proposal, Tips, alone
 
-__all__ = ["EPOCH", "OURS", "PERSON", "MemoryRepository"]
+__all__ = ["EPOCH", "OURS", "PERSON", "MemoryRepository", "refuse_next_push"]
 
 
 class MemoryRepository(memory_repository.MemoryRepository):
@@ -126,3 +126,13 @@ class MemoryRepository(memory_repository.MemoryRepository):
             self.pushes += 1
             self._known = new
         return end
+
+
+def refuse_next_push(repository: MemoryRepository) -> None:
+    """Let the next push end in a Conflict, as if somebody else had pushed, and those after it succeed."""
+
+    def refuse() -> None:
+        repository.before_push = lambda: None
+        raise Conflict("the branch has moved")
+
+    repository.before_push = refuse
