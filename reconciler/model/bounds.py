@@ -103,10 +103,17 @@ FILE_EXPRESSIONS = InputBound(
 )
 TEMPLATE_WORK = InputBound(
     input=BoundedInput.FILES,
-    of="the expressions of a workspace's templates that one pass compiles and evaluates",
+    of="the expressions of a workspace's templates that one pass evaluates for its commit",
     most=2_000_000,
     unit=Unit.STEPS,
     beyond="waits for one of the next passes; ends do not",
+)
+SUBSET_WORK = InputBound(
+    input=BoundedInput.FILES,
+    of="the pods of a workspace's subsets that one pass renders in advance",
+    most=2_000_000,
+    unit=Unit.STEPS,
+    beyond="counts as an earlier pass rendered it, else as unknown pods",
 )
 TEMPLATE_ROUNDS = InputBound(
     input=BoundedInput.FILES,

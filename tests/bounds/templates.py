@@ -7,7 +7,7 @@ from pathlib import Path
 
 from reconciler.core.expressions.work import MAX_WORK
 from reconciler.core.fleet.read_file import parse_file
-from reconciler.model.bounds import FILE_EXPRESSIONS, TEMPLATE_ROUNDS, TEMPLATE_WORK
+from reconciler.model.bounds import FILE_EXPRESSIONS, SUBSET_WORK, TEMPLATE_ROUNDS, TEMPLATE_WORK
 from reconciler.model.plan import Reason
 from tests.bounds.experiment import Experiment, experiment
 from tests.daemon.test_failing_templates import FAILS, LONG, fleet, reasons, template
@@ -29,6 +29,49 @@ def _(_place: Path) -> Iterator[Experiment]:
         assert _pass(number, LONG, 4 * number + 4) == f"{number + 1} placed, all tried"
 
     yield Experiment(at=at, beyond=lambda: _pass(3 * number, LONG, 12 * number + 4), says="placed, not all tried")
+
+
+_SPREAD = """\
+apiVersion: apps.kruise.io/v1alpha1
+kind: WorkloadSpread
+metadata: {name: NAME, namespace: demo}
+spec:
+  targetRef: {apiVersion: apps/v1, kind: Deployment, name: NAME}
+  subsets:
+    - name: all
+      patch: {spec: {containers: [{name: server, resources: {limits: {nvidia.com/gpu: 7}}}]}}
+"""
+
+
+_ONE_GPU = ":1.0, resources: {limits: {nvidia.com/gpu: 1}}}"
+"""The end of a container that asks for what those on the primary do."""
+
+
+def _advance(number: int) -> str:
+    """Run one pass over subsets whose pods need seven GPUs, and say for how many workloads it counts as many."""
+    passes = fleet(number, LONG)
+    passes.repository.person(
+        "source",
+        {
+            **{f"{name}-spread.yaml": _SPREAD.replace("NAME", name) for name in passes.names[:number]},
+            **{f"{name}.yaml": template(name, note=LONG).replace(":1.0}", _ONE_GPU) for name in passes.names[:number]},
+        },
+    )
+    passes.free = {"worker-2": 0}
+    suppressed = [entry for entry in passes.run_once().rendered.suppressed if entry.workload.workspace == "llm"]
+    assert len(suppressed) == number
+    patched = [entry for entry in suppressed if any("7 GPUs" in refusal.message for refusal in entry.refusals)]
+    return f"{len(patched)} of {number} patched"
+
+
+@experiment(SUBSET_WORK)
+def _(_place: Path) -> Iterator[Experiment]:
+    number = SUBSET_WORK.most // MAX_WORK
+
+    def at() -> None:
+        assert _advance(number) == f"{number} of {number} patched"
+
+    yield Experiment(at=at, beyond=lambda: _advance(3 * number), says=rf"^2\d of {3 * number} patched")
 
 
 @experiment(TEMPLATE_ROUNDS)

@@ -7,6 +7,8 @@ is read like any other pod.
 
 from __future__ import annotations
 
+import sys
+from collections import Counter
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -17,6 +19,7 @@ from reconciler.core.capacity.pod_requirements import MALFORMED, pod_shape
 from reconciler.core.engines.deployment import stated_manifests, target_namespace
 from reconciler.core.expressions import dialect, render
 from reconciler.core.expressions.render import expression_strings, reads_variable
+from reconciler.core.expressions.work import EvaluationBudget
 from reconciler.core.fleet.prerequisites import namespace_of, prerequisites
 from reconciler.core.ledger.lifecycle import new_placement
 from reconciler.core.pods.pod_references import as_mapping, metadata_references, pod_references
@@ -28,9 +31,10 @@ from reconciler.core.workloads.included_objects import included_objects
 from reconciler.core.workloads.paths import at
 from reconciler.core.workloads.pods import read_pods
 from reconciler.errors import InvalidInput
+from reconciler.model.bounds import SUBSET_WORK
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.cluster import Category, Prerequisite
-from reconciler.model.ids import WorkloadId
+from reconciler.model.ids import WorkloadId, WorkspaceName
 from reconciler.model.kubernetes.workload_kind import Path
 from reconciler.model.kubernetes.workload_spread import Subset, WorkloadSpread
 from reconciler.model.placement import Placement
@@ -140,17 +144,49 @@ class SubsetObjects:
     shapes: PatchShapes | None
 
 
+_DRAFT_STEPS, _VALUE_STEPS = 3_000, 25
+"""Microseconds that a draft takes beside its expressions, and for each unit that its manifests weigh: the subset is
+injected twice, and each result is checked."""
+
+_MOMENTS = 10_000
+"""Most counts of work that are kept: a pass needs those of its own moment, and a preview may look at another one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _TemplateTraits:
+    """What is known of a template before it is rendered."""
+
+    reads_cluster: bool
+    reads_placement: bool
+    # What a draft takes beside its expressions.
+    steps: int
+
+    @classmethod
+    def of(cls, spec: DeploySpec) -> _TemplateTraits:
+        weight = EvaluationBudget(sys.maxsize)
+        weight.weigh([resource.manifest for resource in spec.manifests])
+        return cls(
+            reads_cluster=reads_variable(spec, "cluster"),
+            reads_placement=reads_variable(spec, "placement"),
+            steps=_DRAFT_STEPS + _VALUE_STEPS * weight.spent,
+        )
+
+
 class SubsetDrafts:
     """The rendered subsets of the workloads of one fleet, each rendered once for equivalent clusters.
 
-    Templates that read their placement, which has a name and times of its own, are rendered anew for each moment.
+    Templates that read their placement, which has a name and times of its own, are rendered again for each moment.
+    All drafts of a workspace share `SUBSET_WORK` at one moment. Beyond it, an older draft is taken, and where there is
+    none, the pods are unknown. Older drafts are replaced out of half of it, so that the others are made in time.
     """
 
     def __init__(self, desired: Desired) -> None:
         """Start without rendered subsets."""
         self._desired = desired
-        self._reads: dict[WorkloadId, tuple[bool, bool]] = {}
+        self._traits: dict[WorkloadId, _TemplateTraits] = {}
         self._made: dict[Hashable, tuple[datetime | None, SubsetObjects]] = {}
+        self._unknown: dict[tuple[WorkloadId, str], SubsetObjects] = {}
+        self._spent: Counter[tuple[WorkspaceName, datetime]] = Counter()
 
     def needed(
         self, template: WorkloadTemplate, policy: BurstPolicy, subset: Subset, cluster: Cluster, *, now: datetime
@@ -185,43 +221,72 @@ class SubsetDrafts:
         workload, spread = template.workload, policy.spread
         if not subset.patch or spread is None:
             return None
-        if workload not in self._reads:
-            self._reads[workload] = reads_variable(template.spec, "cluster"), reads_variable(template.spec, "placement")
-        reads_cluster, reads_placement = self._reads[workload]
-        own = cluster.name if reads_cluster or reads_placement else ""
-        moment = now if reads_placement else None
+        traits = self._traits.get(workload)
+        if traits is None:
+            traits = self._traits[workload] = _TemplateTraits.of(template.spec)
+        own = cluster.name if traits.reads_cluster or traits.reads_placement else ""
+        moment = now if traits.reads_placement else None
         key = workload, subset.name, node_requirements(subset, cluster), own
-        cached = self._made.get(key)
-        if cached is None or cached[0] != moment:
-            placement = new_placement(
-                template,
-                policy,
-                self._desired,
-                now,
-                cluster=cluster.name,
-                replicas=1,
-                shape=ReplicaShape(requests=Resources()),
-                subset=subset.name,
-            )
-            cached = self._made[key] = moment, self._draft(template, spread, subset, placement)
-        return cached[1]
+        made = self._made.get(key)
+        if made is not None and (made[0] == moment or self._spent_at(template, now) >= SUBSET_WORK.most // 2):
+            return made[1]
+        if self._spent_at(template, now) >= SUBSET_WORK.most:
+            return self._without_pods(template, spread, subset)
+        placement = new_placement(
+            template,
+            policy,
+            self._desired,
+            now,
+            cluster=cluster.name,
+            replicas=1,
+            shape=ReplicaShape(requests=Resources()),
+            subset=subset.name,
+        )
+        budget = EvaluationBudget()
+        try:
+            draft = self._draft(template, spread, subset, placement, budget)
+        finally:
+            self._spend(template, now, budget.spent + budget.compiled + traits.steps)
+        self._made[key] = moment, draft
+        return draft
+
+    def _spent_at(self, template: WorkloadTemplate, now: datetime) -> int:
+        """Return the steps that the drafts of the workspace of a template have taken at a moment."""
+        return self._spent[template.workspace, now]
+
+    def _spend(self, template: WorkloadTemplate, now: datetime, steps: int) -> None:
+        if len(self._spent) >= _MOMENTS:
+            self._spent = Counter({count: spent for count, spent in tuple(self._spent.items()) if count[1] == now})
+        self._spent[template.workspace, now] += steps
 
     def _draft(
-        self, template: WorkloadTemplate, spread: WorkloadSpread, subset: Subset, placement: Placement
+        self,
+        template: WorkloadTemplate,
+        spread: WorkloadSpread,
+        subset: Subset,
+        placement: Placement,
+        budget: EvaluationBudget,
     ) -> SubsetObjects:
-        workspace, kinds = self._desired.workspaces[template.workspace], self._desired.kinds
-        made = render_subset(self._desired, placement)
+        made = render_subset(self._desired, placement, budget)
         if made is None:
-            return SubsetObjects(
-                needed=with_patch_references(template, subset, spread.namespace, workspace), shapes=None
-            )
+            return self._without_pods(template, spread, subset)
+        workspace, kinds = self._desired.workspaces[template.workspace], self._desired.kinds
         needed = with_changed_objects(
             template, made.own, made.spec, describe_subset(subset), workspace=workspace, kinds=kinds
         )
         return SubsetObjects(needed=needed, shapes=made.shapes)
 
+    def _without_pods(self, template: WorkloadTemplate, spread: WorkloadSpread, subset: Subset) -> SubsetObjects:
+        """Return what is known of a subset whose pods are unknown."""
+        key = template.workload, subset.name
+        if key not in self._unknown:
+            workspace = self._desired.workspaces[template.workspace]
+            needed = with_patch_references(template, subset, spread.namespace, workspace)
+            self._unknown[key] = SubsetObjects(needed=needed, shapes=None)
+        return self._unknown[key]
 
-def render_subset(desired: Desired, placement: Placement) -> RenderedSubset | None:
+
+def render_subset(desired: Desired, placement: Placement, budget: EvaluationBudget) -> RenderedSubset | None:
     """Render the objects of a placement of a subset, without charts.
 
     None if a chart creates the target of the spread, or if the template cannot be rendered.
@@ -239,7 +304,7 @@ def render_subset(desired: Desired, placement: Placement) -> RenderedSubset | No
     manifests = tuple(manifest for manifest in template.spec.manifests if manifest.name in named)
     try:
         asked = placement_injection(desired, placement)
-        own_spec = render.render(replace(template.spec, helm=(), manifests=manifests, steps=steps), context)
+        own_spec = render.render(replace(template.spec, helm=(), manifests=manifests, steps=steps), context, budget)
     except InvalidInput:
         return None
     objects = [manifest.manifest for manifest in own_spec.manifests]
