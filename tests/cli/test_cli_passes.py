@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders.passes import BRANCHES
+from reconciler.model.bounds import TEMPLATE_ROUNDS
+from tests.builders.passes import BRANCHES, SOURCE_FILES
 from tests.builders.remote import Remote
 from tests.cli.conftest import ANN, See, Terminal, push_first
 from tests.fakes.warm_command import overspill as warm
@@ -48,6 +49,26 @@ def test_once_with_nothing_to_do_commits_nothing(overspill: Terminal, fleet: Rem
     misspelt = overspill("once", "--output-branch", "placemnts")
     assert misspelt.exit_code == 0
     assert "'placemnts' was not there and begins anew; there is 'placements'" in misspelt.stderr
+
+
+def test_once_gets_past_templates_that_fail(overspill: Terminal, fleet: Remote, see: See, observations: Path) -> None:
+    """Each process began with the first of them again."""
+    names = [f"a{index:03}" for index in range(2 * TEMPLATE_ROUNDS.most)]
+    failing = SOURCE_FILES["template.yaml"].replace("registry.example.com/vllm:1.0", "'{{ cluster.labels.nope }}'")
+    fleet.commit("main", {f"{name}.yaml": failing.replace("vllm", name) for name in names})
+    see(missing=1, worker_2=1, worker_3=0)
+    seen = json.loads((observations / "worker-1.json").read_text())
+    (vllm,) = seen["workloads"]
+    seen["workloads"] += [{**vllm, "name": name} for name in names]
+    (observations / "worker-1.json").write_text(json.dumps(seen))
+    answer = overspill.answer("once")
+    assert [commit["subject"].partition(" for ")[0] for commit in answer["commits"]] == [
+        "start(demo): the output branch",
+        "burst(llm/vllm): 1 replica on worker-2",
+    ]
+    assert answer["pushed"][-1] == fleet.tip("placements")
+    assert len(answer["pushed"]) == 2
+    assert overspill.done("once").startswith("Nothing to change.\n")
 
 
 def test_once_tells_which_branches_of_clusters_it_moved(overspill: Terminal, fleet: Remote, see: See) -> None:

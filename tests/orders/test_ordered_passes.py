@@ -15,8 +15,9 @@ from reconciler.core.decide.orders.steer import moved_end
 from reconciler.core.decide.state.order import Order, Steering
 from reconciler.core.schema.egs.placement import PlacementFile
 from reconciler.core.schema.egs.request import placement_draft
+from reconciler.daemon.orders.order_batches import join_outcomes
 from reconciler.daemon.reconcile import Outcome, World, reconcile_once
-from reconciler.errors import InvalidInput, Transient
+from reconciler.errors import Bug, InvalidInput, Transient
 from reconciler.model.capacity import Observed
 from reconciler.model.ids import WorkspaceName
 from reconciler.model.plan import Reason
@@ -26,6 +27,7 @@ from tests.builders.inputs import placement
 from tests.builders.passes import QUIET, Passes
 from tests.builders.remote import Remote
 from tests.builders.requests import LASTING, request
+from tests.fakes.memory_repository import MemoryRepository
 from tests.orders.test_api_orders import change, creating, order
 
 
@@ -193,3 +195,10 @@ def test_end_beyond_all_calendars_is_refused() -> None:
     for days in (1_000, 3_000_000):
         with pytest.raises(InvalidInput, match=r"is not between the years 2000 and 2200 \(try a shorter one\)"):
             moved_end(late, timedelta(days=days))
+
+
+def test_joined_outcomes_keep_the_bugs_of_each() -> None:
+    outcome = Passes(MemoryRepository(QUIET)).run_once()
+    bugs = tuple(Bug(item=item, task="writing the files", error="KeyError: 'x'") for item in ("llm/a", "llm/b"))
+    outcomes = [replace(outcome, rendered=replace(outcome.rendered, bugs=(bug,))) for bug in bugs]
+    assert join_outcomes(outcomes).bugs == bugs

@@ -21,6 +21,8 @@ from reconciler.cli.actions.visibility import (
 )
 from reconciler.core.commits.cluster_branches import branches_of
 from reconciler.core.decide.approval import uses_approval
+from reconciler.core.decide.state.pass_input import Unwritable
+from reconciler.daemon.orders.order_batches import join_outcomes
 from reconciler.daemon.proposals.desk import numbered
 from reconciler.daemon.reconcile import Memory, Outcome, World, reconcile_once
 from reconciler.daemon.steer import retry_conflicts
@@ -32,14 +34,18 @@ from reconciler.text.wording import count
 LAST_WORDS = timedelta(seconds=5)
 """How long `once` waits for engines to hear of its push. They poll as well."""
 
+MOST_PASSES = 20
+"""Passes of one `once` while templates fail."""
+
 
 def once(settings: Settings, form: options.Output) -> None:
-    """Run one pass, again whenever the branch moves meanwhile, and print its commits."""
+    """Run one pass, again whenever the branch moves meanwhile or templates fail, and print the commits."""
     webhooks = EngineWebhooks(settings.notify)
     with connected(settings, webhooks) as (world, memory):
-        outcome = retry_conflicts(lambda: reconcile_once(world, memory), random=random.random)
+        outcomes = _run_passes(world, memory)
+        outcome = join_outcomes(outcomes)
         answered = _tend_proposals(settings, world, memory, outcome)
-        note_new_branch(settings, outcome.decision.tips.output, world.repository)
+        note_new_branch(settings, outcomes[0].decision.tips.output, world.repository)
     print_outcome(settings, outcome, form, empty="Nothing to change.")
     if form == "table" and answered is not None:
         print_outcome(settings, answered, form, empty="")
@@ -50,6 +56,21 @@ def once(settings: Settings, form: options.Output) -> None:
     printing.problems(webhooks.close(LAST_WORDS))
     if printing.problems(outcome.problems):
         raise click.exceptions.Exit(1)
+
+
+def _run_passes(world: World, memory: Memory) -> Sequence[Outcome]:
+    """Run a pass, and another as long as each meets more templates that fail and leaves others of theirs untried.
+
+    The next process would begin with the first of them again. Each of the passes runs again whenever the branch moves.
+    """
+    outcomes: list[Outcome] = []
+    known: Unwritable = {}
+    while len(outcomes) < MOST_PASSES:
+        outcomes.append(retry_conflicts(lambda: reconcile_once(world, memory), random=random.random))
+        before, known = known, memory.failures.unwritable
+        if not known.keys() - before.keys():
+            break
+    return outcomes
 
 
 def _tend_proposals(settings: Settings, world: World, memory: Memory, outcome: Outcome) -> Outcome | None:

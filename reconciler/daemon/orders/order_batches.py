@@ -121,12 +121,13 @@ class OrderBatches:
 
 
 def join_outcomes(outcomes: Sequence[Outcome]) -> Outcome:
-    """Join the outcomes of all batches into one, with the decision of the last."""
+    """Join the outcomes of successive pushes into one, with the decision of the last."""
     last = outcomes[-1]
     rendered = replace(
         last.rendered,
         commits=tuple(commit for outcome in outcomes for commit in outcome.rendered.commits),
         changes=tuple(change for outcome in outcomes for change in outcome.rendered.changes),
+        bugs=tuple(dict.fromkeys(bug for outcome in outcomes for bug in outcome.rendered.bugs)),
     )
     return replace(
         last,
