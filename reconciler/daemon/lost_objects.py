@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
 from reconciler.core.fleet.file import ParsedFile
 from reconciler.core.fleet.objects import Identity
-from reconciler.core.fleet.path_history import PathHistories, PathHistory
+from reconciler.core.fleet.path_history import CommitFiles, PathHistories, PathHistory
 from reconciler.core.fleet.standing_paths import held_names, is_whole
 from reconciler.model.ids import BlobId, CommitId
 
@@ -26,6 +27,23 @@ class PastPaths(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _HeldNames:
+    """The objects in the files that a commit wrote: workspaces by kind and name."""
+
+    all: Mapping[Identity, Collection[str]]
+    by_blob: Mapping[BlobId, Mapping[Identity, Collection[str]]]
+    """Those of each file that holds any."""
+
+    def without(self, blob: BlobId) -> Mapping[Identity, Collection[str]]:
+        """Return the objects of the other files."""
+        names: dict[Identity, set[str]] = {}
+        for other, held in self.by_blob.items():
+            for name, workspaces in held.items() if other != blob else ():
+                names.setdefault(name, set()).update(workspaces)
+        return names
+
+
 class LostObjects:
     """Remembers the earlier versions with objects of each path that may have lost them.
 
@@ -38,24 +56,33 @@ class LostObjects:
         self._commit: CommitId | None = None
         self._known: dict[str, dict[str, tuple[BlobId, ...]]] = {}
         """By the path that is asked about: the earlier versions by path, oldest first."""
-        self._beside: dict[tuple[str, BlobId], tuple[BlobId, ...]] = {}
-        """By path and version: what other files became in the commit that took it away."""
-        self._names: dict[tuple[BlobId, ...], Mapping[Identity, Collection[str]]] = {}
+        self._taken_by: dict[tuple[str, BlobId], CommitFiles] = {}
+        """By path and version: the files of the commit that took it away."""
+        self._names: dict[tuple[BlobId, ...], _HeldNames] = {}
         """The names of the objects in those, which are kept in place of the files: there may be many."""
 
     def copy(self) -> LostObjects:
         """Return another with the same memory."""
         other = LostObjects(self._history)
-        other._commit, other._known, other._beside = self._commit, dict(self._known), dict(self._beside)
+        other._commit, other._known, other._taken_by = self._commit, dict(self._known), dict(self._taken_by)
         other._names = dict(self._names)
         return other
 
     def names_beside(self, path: str, blob: BlobId, read: Read) -> Mapping[Identity, Collection[str]]:
         """Return what other files held after the commit that took a version away: workspaces by kind and name."""
-        beside = self._beside.get((path, blob), ())
-        if beside not in self._names:
-            self._names[beside] = held_names(read(beside).values())
-        return self._names[beside]
+        taken_by = self._taken_by.get((path, blob))
+        if taken_by is None:
+            return {}
+        blobs, own = taken_by.blobs, taken_by.own
+        if blobs not in self._names:
+            files = read(blobs)
+            by_blob = {blob: held_names([file]) for blob, file in files.items()}
+            self._names[blobs] = _HeldNames(
+                all=held_names(files.values()), by_blob={blob: names for blob, names in by_blob.items() if names}
+            )
+        names = self._names[blobs]
+        alone = own in names.by_blob and blobs.count(own) == 1
+        return names.without(own) if own is not None and alone else names.all
 
     def versions(self, commit: CommitId, suspects: Collection[str], read: Read) -> dict[str, tuple[BlobId, ...]]:
         """Return earlier versions that hold objects, by path and oldest first, of paths that may have lost some.
@@ -77,8 +104,8 @@ class LostObjects:
             remembered = [known]
         found = (pair for each in remembered for below in each.values() for pair in below.items())
         held = {(path, blob) for path, versions in found for blob in versions}
-        self._beside = {place: blobs for place, blobs in self._beside.items() if place in held}
-        asked = set(self._beside.values())
+        self._taken_by = {place: files for place, files in self._taken_by.items() if place in held}
+        asked = {files.blobs for files in self._taken_by.values()}
         self._names = {blobs: names for blobs, names in self._names.items() if blobs in asked}
         return {path: versions for below in known.values() for path, versions in below.items() if versions}
 
@@ -94,7 +121,8 @@ class LostObjects:
         for name in asked:
             for path, history in by_asked.get(name, ()):
                 versions, whole = _with_objects(history.versions, read)
-                self._beside |= {(path, blob): history.beside[blob] for blob in versions if blob in history.beside}
+                taken = history.taken_by
+                self._taken_by |= {(path, blob): taken[blob] for blob in versions if blob in taken}
                 if not (whole or history.ended) and answer.based:
                     before = self._known.get(name, {}).get(path)
                     if before is None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
+import pytest
+
 from reconciler.core.fleet.file import ParsedFile
-from reconciler.core.fleet.path_history import PathHistories, PathHistory
+from reconciler.core.fleet.path_history import CommitFiles, PathHistories, PathHistory
 from reconciler.core.fleet.read_file import parse_file
 from reconciler.daemon.lost_objects import LostObjects
 from reconciler.model.ids import BlobId, CommitId
@@ -20,9 +22,11 @@ class Past:
 
     def __init__(self) -> None:
         self.version, self.moved, self.complete = OLD, MOVED, True
+        self.files: CommitFiles | None = None
 
     def past_versions(self, commit: CommitId, paths: Collection[str], *, base: CommitId | None = None) -> PathHistories:
-        history = PathHistory(asked=PATH, versions=(self.version,), ended=True, beside={self.version: (self.moved,)})
+        taken_by = {self.version: self.files or CommitFiles(blobs=(self.moved,))}
+        history = PathHistory(asked=PATH, versions=(self.version,), ended=True, taken_by=taken_by)
         return PathHistories(
             paths={PATH: history} if PATH in paths else {}, based=base is not None, complete=self.complete
         )
@@ -75,3 +79,12 @@ def test_what_is_remembered_stays_while_the_remote_lacks_older_commits() -> None
         lost.versions(CommitId(str(number) * 40), [PATH], blobs.read)
     assert lost.names_beside(PATH, OLD, blobs.read)
     assert lost.names_beside(PATH, NEW, blobs.read)
+
+
+@pytest.mark.parametrize(("files", "is_beside"), [((NEW,), False), ((NEW, MOVED), True), ((NEW, NEW), True)])
+def test_what_a_file_itself_became_is_not_beside_it(files: tuple[BlobId, ...], is_beside: bool) -> None:
+    past, blobs = Past(), Blobs()
+    past.files = CommitFiles(blobs=files, own=NEW)
+    lost = LostObjects(past)
+    lost.versions(CommitId("a" * 40), [PATH], blobs.read)
+    assert bool(lost.names_beside(PATH, OLD, blobs.read)) == is_beside

@@ -220,7 +220,7 @@ def _extended(history: PathHistory | None, older: PathHistory) -> PathHistory:
     """Add older versions to a history."""
     history = history or PathHistory(asked=older.asked, ended=True)
     versions = tuple(dict.fromkeys((*history.versions, *older.versions)))
-    return replace(history, versions=versions, beside={**older.beside, **history.beside})
+    return replace(history, versions=versions, taken_by={**older.taken_by, **history.taken_by})
 
 
 def _refuse_to_deepen(depth: int) -> None:

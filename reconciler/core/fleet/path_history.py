@@ -13,7 +13,7 @@ from reconciler.core.fleet.read_file import is_read
 from reconciler.model.ids import BlobId
 from reconciler.model.tree import EntryType, TreeEntry
 
-_MOST_BESIDE = 1_000
+_MOST_WRITTEN = 1_000
 """Files of one commit that are looked at for what has moved into them."""
 
 
@@ -33,6 +33,23 @@ class PathChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CommitFiles:
+    """What the files became that a commit wrote, for one of the paths that it changed."""
+
+    blobs: tuple[BlobId, ...]
+    """All of them, that of the path among them: one tuple for all paths, since a commit may change many. Empty for a
+    commit that wrote very many."""
+    own: BlobId | None = None
+    """What the path itself became; None for no file that is read."""
+
+
+def written_files(changes: Iterable[PathChange]) -> tuple[BlobId, ...]:
+    """Return what a commit wrote in files that are read; nothing where these are very many."""
+    written = tuple(change.new for change in changes if change.new is not None and is_read(change.path))
+    return written if len(written) <= _MOST_WRITTEN else ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PathHistory:
     """The earlier versions of a file, newest first."""
 
@@ -41,9 +58,8 @@ class PathHistory:
     versions: tuple[BlobId, ...] = ()
     ended: bool = False
     """Whether they go back to where the path was added or deleted; False where there may be older ones."""
-    beside: Mapping[BlobId, tuple[BlobId, ...]] = field(default_factory=dict)
-    """By version: what other files became in the commit that took it away, into which its objects may have moved; none
-    of a commit that changed very many."""
+    taken_by: Mapping[BlobId, CommitFiles] = field(default_factory=dict)
+    """By version: the files of the commit that took it away, into which its objects may have moved."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,11 +77,10 @@ def path_histories(asked: Collection[str], commits: Iterable[Sequence[PathChange
     """Follow paths back through the changes of commits, newest first."""
     open_paths = {path: path for path in asked}
     versions: dict[str, list[BlobId]] = {path: [] for path in asked}
-    beside: dict[str, dict[BlobId, tuple[BlobId, ...]]] = {path: {} for path in asked}
+    taken_by: dict[str, dict[BlobId, CommitFiles]] = {path: {} for path in asked}
     owners = dict(open_paths)
     for changes in commits:
-        written = [(change.path, change.new) for change in changes if change.new is not None and is_read(change.path)]
-        written = written if len(written) <= _MOST_BESIDE else []
+        written = written_files(changes)
         removed = [change for change in changes if change.stood and not change.stands]
         added = [change for change in changes if change.stands and not change.stood]
         hidden: dict[str, str] = {}
@@ -79,16 +94,15 @@ def path_histories(asked: Collection[str], commits: Iterable[Sequence[PathChange
                 continue
             if change.old is not None:
                 versions[change.path].append(change.old)
-                beside.setdefault(change.path, {}).setdefault(
-                    change.old, tuple(blob for path, blob in written if path != change.path)
-                )
+                own = change.new if is_read(change.path) else None
+                taken_by[change.path].setdefault(change.old, CommitFiles(blobs=written, own=own))
             if not change.stood:
                 del open_paths[change.path]
                 for other in removed:
                     if other.path.startswith(below) and other.old is not None:
                         hidden[other.path] = owner
                         versions[other.path] = [other.old]
-                        beside[other.path] = {other.old: tuple(blob for _, blob in written)}
+                        taken_by[other.path] = {other.old: CommitFiles(blobs=written)}
         open_paths |= hidden
         owners |= hidden
         if not open_paths:
@@ -98,7 +112,7 @@ def path_histories(asked: Collection[str], commits: Iterable[Sequence[PathChange
             asked=owner,
             versions=tuple(dict.fromkeys(versions[path])),
             ended=path not in open_paths,
-            beside=beside.get(path, {}),
+            taken_by=taken_by[path],
         )
         for path, owner in owners.items()
     }
