@@ -188,6 +188,7 @@ class Outcome:
     events: tuple[Event, ...] = ()  # of the changes, or of branches that were put right
     earlier: Mapping[int, CommitId] = field(default_factory=dict)  # by order: the commit that received it long since
     pushes: int = 1  # that carried the commits
+    failures: EarlierFailures | None = None  # given up by the next pass; None where this was no whole pass
 
     @property
     def plan(self) -> Plan:
@@ -535,4 +536,4 @@ def reconcile_once(world: World, memory: Memory, *, fetch: bool = True, orders: 
         push.end()
     # What is pushed has had its turn. After a push that is not taken, the next pass has to come as far once more.
     memory.failures, memory.begun = failures, begun
-    return push.outcome
+    return replace(push.outcome, failures=failures)

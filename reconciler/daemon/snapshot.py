@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from reconciler.bulkhead import Seam, attempt
+from reconciler.core.decide.state.pass_input import EarlierFailures
 from reconciler.core.explain.catalogue import Catalogue, CatalogueItem
 from reconciler.core.explain.request_state import suppressed_by_request
 from reconciler.daemon.branch import BranchReader
@@ -32,6 +33,7 @@ class Snapshot:
     blobs: Mapping[str, BlobId]  # the files of the records, by path
     catalogue: Catalogue  # finds requests and placements by name
     held: Mapping[WorkloadId, tuple[Suppressed, ...]]  # suppressed changes of requests
+    failures: EarlierFailures = field(default_factory=EarlierFailures)  # given up by the next whole pass
 
     @property
     def owners(self) -> Mapping[str, WorkspaceName]:
@@ -80,8 +82,15 @@ class LatestSnapshot:
             or catalogue.placements is not ledger.placements
         ):
             catalogue = Catalogue(ledger.requests, ledger.placements)
+        failures = outcome.failures
+        if failures is None:
+            failures = self._snapshot.failures if self._snapshot else EarlierFailures()
         self._snapshot = Snapshot(
-            decision=decision, blobs=self._branch.blobs, catalogue=catalogue, held=suppressed_by_request(decision.plan)
+            decision=decision,
+            blobs=self._branch.blobs,
+            catalogue=catalogue,
+            held=suppressed_by_request(decision.plan),
+            failures=failures,
         )
 
     def read(self) -> Snapshot:

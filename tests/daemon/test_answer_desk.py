@@ -5,19 +5,25 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from dataclasses import replace
 
 import pytest
 
+from reconciler.core.commits.write import RenderedPlan
 from reconciler.daemon.answers.desk import MOST_WAITING, PlanQuestion
 from reconciler.daemon.answers.history import HistorySelection, SelectedHistory, describe_end, read_history
+from reconciler.daemon.reconcile import Outcome
 from reconciler.daemon.snapshot import LatestSnapshot, Snapshot
 from reconciler.errors import Transient
+from reconciler.model.bounds import TEMPLATE_ROUNDS
 from reconciler.model.ids import CommitId
 from reconciler.model.ledger import Ledger
+from reconciler.model.plan import Place, Plan
 from reconciler.model.tree import LoggedCommit
 from tests.builders.changes import HISTORY, OURS
 from tests.builders.desk import answer_desk
 from tests.builders.passes import SOURCE_FILES, Passes
+from tests.daemon.test_failing_templates import FAILS, fleet, template
 from tests.fakes.memory_repository import MemoryRepository
 
 
@@ -66,6 +72,23 @@ def test_before_the_first_pass_and_after_the_end_nothing_is_answered(
     desk.close()
     with pytest.raises(Transient, match="no more questions are answered"):
         desk.plan(PlanQuestion())
+
+
+def test_plan_is_that_of_the_next_pass_behind_failing_templates() -> None:
+    passes = fleet(TEMPLATE_ROUNDS.most, FAILS)
+    passes.repository.person("source", {"b.yaml": template("b")})
+    passes.names, passes.missing, passes.free = (*passes.names, "b"), 1, {"worker-2": 2}
+    latest = LatestSnapshot(passes.memory.branch)
+    latest.post(passes.run_once())
+    received = replace(latest.read().decision, plan=Plan(changes=(), suppressed=()))
+    rendered = RenderedPlan(commits=(), changes=(), suppressed=())
+    latest.post(Outcome(decision=received, rendered=rendered, commits=()))  # of orders alone
+    planned = answer_desk(latest, passes.repository, passes).plan(PlanQuestion()).rendered
+    done = passes.run_once().rendered
+    assert [type(change) for change in planned.changes] == [Place]
+    assert [change.placement.workload for change in planned.changes] == [
+        change.placement.workload for change in done.changes
+    ]
 
 
 class LongLog(MemoryRepository):

@@ -177,7 +177,8 @@ class AnswerDesk:
             else:
                 inputs, questions = later_input(before, now, question.suppositions)
             world = self._world(repository, snapshot, charts)
-            decision, rendered = draft(world, PassDecision.of(inputs, tips, decide(inputs)))
+            decision = PassDecision.of(inputs, tips, decide(inputs))
+            decision, rendered = draft(world, decision, failures=snapshot.failures)
             return PlanAnswer(snapshot=snapshot, decision=decision, rendered=rendered, questions=questions)
 
     def draft(self, decider: Callable[[PassInput], Plan], person: Identity) -> PlanAnswer:
