@@ -94,7 +94,7 @@ def unwritten_remedy(problem: str, subset: str = "") -> str:
         case Reason.CHARTS_PENDING:
             return "wait: it goes on once they are"
         case Reason.UNTRIED:
-            return "mend those that fail; it is tried in one of the next passes"
+            return "wait: it is tried in one of the next passes, the sooner the fewer templates fail or take long"
         case Reason.TAKEN:
             return TAKEN_REMEDY
         case _:

@@ -109,7 +109,7 @@ class PassInput:
     past: PastDemand = field(default_factory=dict)
     """The past demand before this pass, of workloads with a signal that looks back."""
     unwritable: Unwritable = field(default_factory=dict)
-    """Clusters that a workload could not be written for when an earlier try of this pass wrote its files."""
+    """Clusters that a workload could not be written for in an earlier try of this pass, or in an earlier pass."""
     begun: Mapping[tuple[WorkloadId, str], datetime] = field(default_factory=dict)
     """When earlier passes decided what waits for its charts, by workload and place. It begins as of then: its name and
     its times may be among the values of its charts."""
@@ -227,9 +227,9 @@ def given_up(inputs: PassInput, failures: Unwritable) -> Unwritable:
 class EarlierFailures:
     """What a pass could not write for workspaces of which it left something untried, or waiting for its charts.
 
-    The next pass gives that up from its beginning, and tries what comes after it. So everything has its turn, also
-    where more templates fail than one pass tries. Once a pass leaves nothing of a workspace untried or waiting, all of
-    it has its next turn.
+    The next pass gives that up from its beginning, as far as it is rendered from the same as before, and tries what
+    comes after it. So everything has its turn, also where more templates fail than one pass tries. Once a pass leaves
+    nothing of a workspace untried or waiting, all of it has its next turn.
     """
 
     desired: Desired | None = None
