@@ -262,12 +262,17 @@ def test_what_stood_before_history_was_rewritten_stays_in_force(real, tmp_path, 
     assert errors(desired) == []
 
 
-def test_what_had_moved_away_before_history_was_rewritten_is_deleted_where_it_is(real):
+@pytest.mark.parametrize("by", ["a commit before it", "the rewriting"])
+@pytest.mark.parametrize("left", ["a comment", "a file for the directory"])
+def test_what_a_rewritten_history_has_moved_away_is_deleted_where_it_is(real, by, left):
     remote, repository, _ = real
-    remote.commit("main", {PATH: "# moved\n", "apps/vllm.yaml": TEMPLATE})
-    repository.fetch()
-    rewrite(remote, FLEET | {"fleet.yaml": SETTINGS, PATH: "# moved\n", "apps/vllm.yaml": TEMPLATE})
-    repository.fetch()
+    if by == "a commit before it":
+        remote.commit("main", {PATH: "# moved\n", "apps/vllm.yaml": TEMPLATE})
+        repository.fetch()
+    kept = {path: text for path, text in FLEET.items() if path != PATH} | {"fleet.yaml": SETTINGS}
+    stub = {PATH: "# moved\n"} if left == "a comment" else {"templates": "moved"}
+    rewrite(remote, {**kept, **stub, "apps/vllm.yaml": TEMPLATE})
+    assert VLLM in SourceReader(repository).desired(repository.fetch().source).templates
     remote.commit("main", {"apps/vllm.yaml": None})
     desired = SourceReader(repository).desired(repository.fetch().source)
     assert VLLM not in desired.templates

@@ -20,9 +20,9 @@ from reconciler.adapters.git.branches import RemoteBranches
 from reconciler.adapters.git.decisions import decided_on
 from reconciler.adapters.git.history import History
 from reconciler.adapters.git.known_tips import FETCH
-from reconciler.adapters.git.objects import parse_entries
+from reconciler.adapters.git.objects import parse_changes, parse_entries
 from reconciler.adapters.git.signed_source import SignedSource, UncheckedSignature
-from reconciler.core.fleet.path_history import PathHistories, PathHistory
+from reconciler.core.fleet.path_history import CommitFiles, PathHistories, PathHistory, written_files
 from reconciler.errors import Conflict, OverspillError
 from reconciler.model.ids import BlobId, CommitId
 from reconciler.model.tree import Identity
@@ -154,8 +154,12 @@ class RewrittenSource:
         for first, former in self._rewritings(commit):
             since = history.past_versions(commit, paths, base=first).paths
             asked = {path: each.asked for path, each in since.items() if not each.ended}
+            after = self._changed_files(former, first) if asked else {}
+            written = written_files(after.items())
             for path, owner, blob in self._files(former, asked):
-                found[path] = _extended(found.get(path), PathHistory(asked=owner, versions=(blob,)))
+                taken_by = {blob: CommitFiles(blobs=written, own=after.get(path))} if path in after else {}
+                history_there = PathHistory(asked=owner, versions=(blob,), taken_by=taken_by)
+                found[path] = _extended(found.get(path), history_there)
             before = history.past_versions(former, asked).paths if asked else {}
             earlier = self._former_histories(former, asked) if asked else {}
             for path, each in (*before.items(), *earlier.items()):
@@ -163,6 +167,11 @@ class RewrittenSource:
                     older = replace(each, asked=asked.get(each.asked, each.asked))
                     found[path] = _extended(found.get(path), older)
         return found
+
+    def _changed_files(self, former: CommitId, first: CommitId) -> dict[str, BlobId | None]:
+        """Return what stood at each path that a rewriting changed after it; None for no file."""
+        differing = ["diff-tree", "-r", "--raw", "-z", "--no-renames", "--no-abbrev", former, first]
+        return {change.path: change.new for change in parse_changes(self._branches.local(differing))}
 
     def _files(self, commit: CommitId, asked: Mapping[str, str]) -> Iterator[tuple[str, str, BlobId]]:
         """Yield the files at some paths of a commit, and below them: path, path that was asked about, and blob."""

@@ -40,12 +40,15 @@ class CommitFiles:
     """All of them, that of the path among them: one tuple for all paths, since a commit may change many. Empty for a
     commit that wrote very many."""
     own: BlobId | None = None
-    """What the path itself became; None for no file that is read."""
+    """What the path itself became; None for no file."""
 
 
-def written_files(changes: Iterable[PathChange]) -> tuple[BlobId, ...]:
-    """Return what a commit wrote in files that are read; nothing where these are very many."""
-    written = tuple(change.new for change in changes if change.new is not None and is_read(change.path))
+def written_files(after: Iterable[tuple[str, BlobId | None]]) -> tuple[BlobId, ...]:
+    """Return what a commit wrote in files that are read, of what it left at the paths that it changed.
+
+    That is nothing where these are very many.
+    """
+    written = tuple(blob for path, blob in after if blob is not None and is_read(path))
     return written if len(written) <= _MOST_WRITTEN else ()
 
 
@@ -80,7 +83,7 @@ def path_histories(asked: Collection[str], commits: Iterable[Sequence[PathChange
     taken_by: dict[str, dict[BlobId, CommitFiles]] = {path: {} for path in asked}
     owners = dict(open_paths)
     for changes in commits:
-        written = written_files(changes)
+        written = written_files((change.path, change.new) for change in changes)
         removed = [change for change in changes if change.stood and not change.stands]
         added = [change for change in changes if change.stands and not change.stood]
         hidden: dict[str, str] = {}
@@ -94,8 +97,7 @@ def path_histories(asked: Collection[str], commits: Iterable[Sequence[PathChange
                 continue
             if change.old is not None:
                 versions[change.path].append(change.old)
-                own = change.new if is_read(change.path) else None
-                taken_by[change.path].setdefault(change.old, CommitFiles(blobs=written, own=own))
+                taken_by[change.path].setdefault(change.old, CommitFiles(blobs=written, own=change.new))
             if not change.stood:
                 del open_paths[change.path]
                 for other in removed:
