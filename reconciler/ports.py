@@ -193,6 +193,10 @@ class Repository(Protocol):
         """
         ...
 
+    def forget_branches(self) -> None:
+        """Expect nothing more of the branches of clusters: the fleet keeps none."""
+        ...
+
     def directories(self, commits: Sequence[CommitId]) -> list[Mapping[ClusterName, TreeId]]:
         """Return for each commit the tree ids of its cluster directories; cost follows their number."""
         ...

@@ -11,13 +11,13 @@ repository and our branch: other fleets have objects in the same clusters.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from reconciler.core.engines.webhook import web_page
 from reconciler.model.bounds import APPLIED_COMMITS
-from reconciler.model.branch_loss import ReportedCommit
+from reconciler.model.branch_loss import BranchLoss, ReportedCommit
 from reconciler.model.capacity import Observed
 from reconciler.model.ids import ClusterName, CommitId
 from reconciler.model.policy import Fleet
@@ -56,6 +56,7 @@ class AppliedCommits:
         The repository knows of the loss afterwards, if there is one. Raises what `Repository.look_for` raises.
         """
         tips = repository.tips()
+        self._stopped_by = _reported(tips.losses) or self._stopped_by
         if (
             repository.has_memory
             or tips.losses
@@ -78,7 +79,7 @@ class AppliedCommits:
         waiting = sorted(reported.keys() - self._found)[: APPLIED_COMMITS.most]
         for key in waiting:
             if _search(repository, reported[key]) is ReportedCommit.LOST:
-                self._stopped_by = reported[key]
+                self._stopped_by = _reported(repository.tips().losses)
                 break
             self._found.add(key)
         if reported.keys() <= self._found:
@@ -86,12 +87,21 @@ class AppliedCommits:
         return repository.tips().output != tips.output
 
 
+def _reported(losses: Iterable[BranchLoss]) -> AppliedCommit | None:
+    """Return the first lost commit that an engine has reported, also to a process before this one."""
+    told = (loss for loss in losses if loss.reported_by)
+    return next((AppliedCommit(loss.branch, loss.known, ClusterName(loss.reported_by)) for loss in told), None)
+
+
 def _search(repository: Repository, applied_commit: AppliedCommit) -> ReportedCommit:
     return repository.look_for(applied_commit.commit, branch=applied_commit.branch, reported_by=applied_commit.cluster)
 
 
 def applied(observed: Observed, fleet: Fleet, output_branch: str) -> Iterator[AppliedCommit]:
-    """Yield the commits of our branches that engines have applied, by reports on this fleet's repository alone."""
+    """Yield the commits of our branches that engines have applied, by reports on this fleet's repository alone.
+
+    Branches of clusters count where the fleet keeps them.
+    """
     ours = _address(fleet.repo_url)
     for report in observed.reports.values():
         source = report.source
@@ -99,7 +109,9 @@ def applied(observed: Observed, fleet: Fleet, output_branch: str) -> Iterator[Ap
             continue
         if source.repo_url and _address(source.repo_url) != ours:
             continue
-        if source.branch in (output_branch, branch_of(output_branch, report.cluster)):
+        if source.branch == output_branch or (
+            fleet.branch_per_cluster and source.branch == branch_of(output_branch, report.cluster)
+        ):
             yield AppliedCommit(source.branch, CommitId(report.revision), report.cluster)
 
 

@@ -246,6 +246,8 @@ def find_losses(repository: Repository, desired: Desired) -> tuple[BranchLoss, .
     """Return the branches of the last fetch that lack known commits, those of clusters included where there are any."""
     if keeps_cluster_branches(desired):
         repository.branches()  # they are fetched by the first look at them, and then by each fetch
+    else:
+        repository.forget_branches()
     return repository.tips().losses
 
 

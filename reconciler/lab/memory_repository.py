@@ -252,6 +252,9 @@ class MemoryRepository:
         """Return the branches of clusters."""
         return dict(self.clusters)
 
+    def forget_branches(self) -> None:
+        """Do nothing: nothing is expected of the branches of clusters here."""
+
     def directories(self, commits: Sequence[CommitId]) -> list[Mapping[ClusterName, TreeId]]:
         """Return for each commit the tree ids of its cluster directories."""
         return [_directories(self._files(commit)) for commit in commits]

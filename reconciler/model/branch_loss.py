@@ -51,3 +51,5 @@ class BranchLoss:
     """Commits of the branch that the known one does not follow."""
     reported_by: str = ""
     """The cluster whose engine has applied `known`, where the mirror never held the branch there."""
+    is_output: bool = True
+    """Whether it is the output branch, and not that of a cluster."""

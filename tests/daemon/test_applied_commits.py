@@ -151,6 +151,31 @@ def test_engine_that_reads_another_repository_is_not(url: str) -> None:
     assert [*applied(Observed(reports=told), Fleet(repo_url=OURS), "placements")] == []
 
 
+@pytest.mark.parametrize("keeps", [True, False])
+def test_branch_of_a_cluster_counts_where_the_fleet_keeps_one(keeps: bool) -> None:
+    told = {"clusters/worker-2/vllm-1": _report("5" * 40, ReportedSource(branch="placements-by-cluster/worker-2"))}
+    heard = applied(Observed(reports=told), Fleet(branch_per_cluster=keeps), "placements")
+    assert len([*heard]) == keeps
+
+
+def test_cluster_that_stopped_the_process_before_is_heard_no_more_once_its_commit_is_given_up(
+    remote: Remote, tips: list[CommitId], tmp_path: Path
+) -> None:
+    with GitRepository(remote.url, cache=tmp_path / "empty") as repository:
+        repository.fetch()
+        repository.look_for(CommitId("5" * 40), branch="placements", reported_by="worker-2")
+    with GitRepository(remote.url, cache=tmp_path / "empty") as repository:
+        passes = Reported(repository)
+        with pytest.raises(LostBranch, match="the engine of worker-2 has applied"):
+            passes.run()
+        repository.fetch()
+        drafted = repository.draft_restoration(accept=True, now=passes.now(), person=PERSON)
+        repository.carry_out_restoration(drafted)
+        passes.reports = {"clusters/worker-2/vllm-1": MORE[0]}
+        passes.run()
+        assert repository.tips().losses == ()
+
+
 def test_commit_that_another_daemon_has_pushed_meanwhile_is_fetched_and_no_loss(
     remote: Remote, tips: list[CommitId], tmp_path: Path
 ) -> None:
@@ -168,7 +193,7 @@ MORE = [_report(digit * 40, FLUX) for digit in "9a"]
 
 
 def test_cluster_stops_no_daemon_that_knows_the_branch(remote: Remote, tips: list[CommitId], tmp_path: Path) -> None:
-    (began,) = (tmp_path / "before").rglob("began")
+    (began,) = (tmp_path / "before").rglob("began-*")
     an_hour_ago = (datetime.now(UTC) - UNTRIED_MEMORY).timestamp()
     os.utime(began, (an_hour_ago, an_hour_ago))
     with GitRepository(remote.url, cache=tmp_path / "before") as repository:
@@ -205,7 +230,7 @@ def test_hour_on_an_empty_disk_begins_once_the_remote_answers(
         passes.reports = {"clusters/worker-2/vllm-1": _report(tips[1], FLUX)}
         with pytest.raises(OverspillError):
             passes.run()
-        (began,) = (tmp_path / "empty").rglob("began")
+        (began,) = (tmp_path / "empty").rglob("began-*")
         two_hours_ago = (datetime.now(UTC) - 2 * UNTRIED_MEMORY).timestamp()
         os.utime(began, (two_hours_ago, two_hours_ago))
         away.rename(remote.path)
@@ -213,21 +238,33 @@ def test_hour_on_an_empty_disk_begins_once_the_remote_answers(
             passes.run()
 
 
+def test_memory_of_one_output_branch_is_none_of_another(remote: Remote, tips: list[CommitId], tmp_path: Path) -> None:
+    (began,) = (tmp_path / "before").rglob("began-*")
+    an_hour_ago = (datetime.now(UTC) - UNTRIED_MEMORY).timestamp()
+    os.utime(began, (an_hour_ago, an_hour_ago))
+    for branch, remembers in (("placements-staging", False), ("placements", True)):
+        with GitRepository(remote.url, cache=tmp_path / "before", output_branch=branch) as repository:
+            repository.fetch()
+            assert repository.has_memory is remembers
+
+
 def test_memory_that_began_in_the_future_is_none(remote: Remote, tips: list[CommitId], tmp_path: Path) -> None:
     """A clock that was ahead when a mirror began says nothing of how long ago that was."""
     with GitRepository(remote.url, cache=tmp_path / "empty") as repository:
         repository.fetch()
-        (began,) = (tmp_path / "empty").rglob("began")
+        (began,) = (tmp_path / "empty").rglob("began-*")
         ahead = (datetime.now(UTC) + 2 * UNTRIED_MEMORY).timestamp()
         os.utime(began, (ahead, ahead))
         assert not repository.has_memory
+        repository.fetch()
+        assert began.stat().st_mtime <= datetime.now(UTC).timestamp()
 
 
 @pytest.mark.parametrize("cache", ["before", "before/proposals"])
 def test_mirror_beside_one_that_knows_the_branch_does_so_too(
     remote: Remote, tips: list[CommitId], cache: str, tmp_path: Path
 ) -> None:
-    (began,) = (tmp_path / "before").rglob("began")
+    (began,) = (tmp_path / "before").rglob("began-*")
     an_hour_ago = (datetime.now(UTC) - UNTRIED_MEMORY).timestamp()
     os.utime(began, (an_hour_ago, an_hour_ago))
     with (

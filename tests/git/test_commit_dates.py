@@ -33,12 +33,12 @@ DATES = {
 COMMIT = Commit(message="burst\n\nOverspill-Action: Place\n", author=OURS, at=MORNING, writes={"clusters/w2/p": b"1"})
 
 
-def _dated(remote: Remote, branch: str, date: str) -> CommitId:
+def _dated(remote: Remote, branch: str, date: str, *, by: str = "A <a@example.com>", message: str = "note") -> CommitId:
     """Push a commit with a date, on top of a branch or as its first one, as nothing but git sees to it."""
     tip = remote.tip(branch)
     tree = remote.git("rev-parse", f"{tip}^{{tree}}") if tip else remote.git("mktree")
     parents = f"parent {tip}\n" if tip else ""
-    raw = f"tree {tree}\n{parents}author A <a@example.com> {date}\ncommitter A <a@example.com> {date}\n\nnote\n"
+    raw = f"tree {tree}\n{parents}author {by} {date}\ncommitter {by} {date}\n\n{message}\n"
     made = CommitId(remote.git("hash-object", "-t", "commit", "-w", "--literally", "--stdin", stdin=raw.encode()))
     remote.move(branch, made)
     return made
@@ -82,7 +82,7 @@ def test_any_date_of_a_commit_reads_and_ours_on_top_bears_our_own(remote: Remote
 def test_known_commit_of_another_date_is_found_below_ours(remote: Remote, tmp_path: Path, date: str) -> None:
     """Ours on top of it is older, and the mirror at first holds that one alone."""
     remote.commit("main", {"fleet.yaml": "a"})
-    far = _dated(remote, "placements", date)
+    far = _dated(remote, "placements", date, by=f"{OURS.name} <{OURS.email}>", message=COMMIT.message)
     with (
         GitRepository(remote.url, cache=tmp_path / "known") as known,
         GitRepository(remote.url, cache=tmp_path / "cache") as repository,

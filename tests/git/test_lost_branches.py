@@ -20,6 +20,7 @@ from tests.builders.remote import MORNING, Remote
 
 ADA = Identity(name="Ada", email="ada@example.com")
 OURS = Identity(name="Overspill", email="overspill@overspill.dev")
+BY_OURS = f"{OURS.name} <{OURS.email}>"
 LAST = MORNING + timedelta(minutes=4)
 """When the last of the known commits was made."""
 LATER = MORNING + timedelta(hours=2)
@@ -257,6 +258,7 @@ def test_mirror_that_is_made_again_while_the_branch_of_a_cluster_is_lost_restore
         repository.branches()
         assert repository.tips().losses == ()
         assert remote.git("rev-parse", f"refs/heads/{branch}^{{tree}}") == files
+        repository.fetch()
     assert [*tmp_path.glob("shared/*/aside.git")] == []
 
 
@@ -511,6 +513,130 @@ def test_branch_of_a_cluster_that_never_was_can_be_given_up(
     repository.fetch()
     repository.branches()
     assert (repository.tips().losses, remote.tip(branch)) == ((), drafted[0].new)
+
+
+NEVER = CommitId("5" * 40)
+"""A commit that nobody holds."""
+
+
+def _of_cluster(remote: Remote, commit: CommitId) -> CommitId:
+    """Push a commit for the branch of a cluster that stands for one of the output branch."""
+    message = f"burst\n\nOverspill-Action: Place\nOverspill-Output: {commit}\n"
+    return remote.commit(branch_of("placements", "w2"), {RECORD: "n: 1\n"}, message=message, author=BY_OURS)
+
+
+def _names(repository: GitRepository, who: str, commit: CommitId) -> None:
+    """Let an engine or a person name a commit of the output branch."""
+    if who == "an engine":
+        repository.look_for(commit, branch="placements", reported_by="w2")
+    else:
+        repository.expect_known(commit)
+        repository.fetch()
+
+
+@pytest.mark.parametrize("who", ["an engine", "a person"])
+@pytest.mark.parametrize("named", ["of the source branch", "of a branch for review", "of a cluster's branch"])
+def test_commit_of_another_branch_takes_nothing_from_the_output(
+    remote: Remote, known: list[CommitId], named: str, who: str, tmp_path: Path
+) -> None:
+    tip = remote.tip("main")
+    if named == "of a branch for review":
+        tip = remote.commit("overspill/mine", {RECORD: "n: mine\n"})
+    elif named == "of a cluster's branch":
+        tip = _of_cluster(remote, known[2])
+    assert tip is not None
+    with GitRepository(remote.url, cache=tmp_path / "new") as new:
+        new.fetch()
+        if who == "a person" and named != "of a cluster's branch":
+            with pytest.raises(InvalidInput, match="Overspill has written neither it nor one shortly before it"):
+                new.expect_known(tip)
+        else:
+            _names(new, who, tip)
+        assert (new.fetch().losses, new.tips().output) == ((), known[-1])
+
+
+def test_commit_of_a_cluster_stands_for_the_one_of_the_output_that_it_names(
+    remote: Remote, repository: GitRepository, known: list[CommitId], tmp_path: Path
+) -> None:
+    of_cluster = _of_cluster(remote, known[-1])
+    files = remote.git("rev-parse", f"{known[-1]}^{{tree}}")
+    remote.move("placements", known[1])
+    with GitRepository(remote.url, cache=tmp_path / "new") as new:
+        assert new.expect_known(of_cluster) == known[-1]
+        _settle(new)
+    assert remote.git("rev-parse", "refs/heads/placements^{tree}") == files
+
+
+@pytest.mark.parametrize("who", ["an engine", "a person"])
+@pytest.mark.parametrize("accept", [True, False])
+def test_what_somebody_names_hides_no_loss_of_what_is_known(
+    remote: Remote, repository: GitRepository, known: list[CommitId], who: str, accept: bool
+) -> None:
+    remote.move("placements", known[1])
+    _names(repository, who, NEVER)
+    assert [loss.known for loss in repository.fetch().losses] == [known[-1]]
+    _settle(repository, accept=accept)
+    assert [(loss.known, loss.tip) for loss in repository.fetch().losses] == [(NEVER, remote.tip("placements"))]
+    stands = remote.git("rev-parse", "refs/heads/placements^{tree}")
+    _settle(repository, accept=True)
+    assert repository.fetch().losses == ()
+    assert remote.git("rev-parse", "refs/heads/placements^{tree}") == stands
+    assert (remote.git("show", f"placements:{RECORD}") == "n: 4") is not accept
+
+
+@pytest.mark.parametrize("who", ["an engine", "a person"])
+def test_known_tip_gives_way_to_no_commit_beside_it(
+    remote: Remote, repository: GitRepository, known: list[CommitId], who: str
+) -> None:
+    remote.git("update-ref", "refs/heads/side", known[1])
+    aside = remote.commit("side", {RECORD: "n: side\n"}, message="burst\n\nOverspill-Action: Place", author=BY_OURS)
+    _names(repository, who, aside)
+    for _ in range(2):
+        (loss,) = repository.fetch().losses
+        assert (loss.kind, loss.known, loss.tip) == (BranchLossKind.DIVERGED, aside, known[-1])
+        assert repository.tips().output == known[-1]
+        assert len(repository.log(known[-1])) == len(known)
+    _settle(repository, accept=True)
+    assert repository.fetch().losses == ()
+    assert remote.git("show", f"placements:{RECORD}") == "n: 4"
+
+
+def test_word_of_a_person_lasts_as_long_as_the_command(
+    remote: Remote, repository: GitRepository, known: list[CommitId], tmp_path: Path
+) -> None:
+    for number in range(2):
+        with GitRepository(remote.url, cache=tmp_path / "new") as new:
+            assert new.fetch().losses == ()
+            if not number:
+                new.expect_known(NEVER)
+                assert [loss.known for loss in new.fetch().losses] == [NEVER]
+
+
+def test_loss_of_a_cluster_names_no_commit_for_the_output(
+    remote: Remote, repository: GitRepository, known: list[CommitId]
+) -> None:
+    repository.branches()
+    repository.look_for(NEVER, branch=branch_of("placements", "w2"), reported_by="w2")
+    with pytest.raises(LostBranch, match="restore --accept`") as refused:
+        _write(repository, 9)
+    assert "--commit" not in str(refused.value)
+    assert repository.expect_known(NEVER) == NEVER
+    assert [loss.is_output for loss in repository.fetch().losses if loss.is_output] == []
+
+
+def test_fleet_that_keeps_no_branches_of_clusters_any_more_is_in_no_doubt(
+    remote: Remote, repository: GitRepository, known: list[CommitId], tmp_path: Path
+) -> None:
+    remote.commit(branch_of("placements", "w2"), {RECORD: "n: 1\n"})
+    repository.fetch()
+    repository.branches()
+    repository._branches._renew()
+    repository.fetch()
+    assert repository._branches.known.doubtful
+    repository.forget_branches()
+    repository.fetch()
+    assert not repository._branches.known.doubtful
+    assert [*repository.directory.glob("aside.git")] == []
 
 
 def test_search_for_a_known_commit_is_bounded(remote: Remote, tmp_path: Path) -> None:

@@ -115,7 +115,8 @@ class RemoteBranches:
     def history(self, branch: str) -> History:
         """Return the history of a branch, by its full name; that of a lost one, from what is known of it."""
         loss = self.known.losses.get(branch)
-        deepen = partial(self.deepen, loss.known if loss else branch)
+        stands = self.tips.output if branch == self.output else None
+        deepen = partial(self.deepen, loss.known if loss and stands in (None, loss.known) else branch)
         return History(self.reader, self.local, self.shallow, deepen=deepen, is_lost=loss is not None)
 
     def branch_names(self) -> list[str]:
@@ -250,6 +251,11 @@ class RemoteBranches:
         """Make the mirror anew because an object is missing, and return the error."""
         self._renew()
         return Transient(f"reading object {missing}: the mirror is incomplete and will be fetched anew")
+
+    def forget_aside(self) -> None:
+        """Remove mirrors that were put aside, once no branch is in doubt; what else reads them comes before."""
+        if not self.known.doubtful:
+            self._mirror.forget_aside()
 
     def pack(self, *, above: int) -> None:
         """Repack small packs if there are more than `above` packs."""

@@ -7,6 +7,10 @@ to see that it follows, or a commit of the branch says that a person has settled
 A mirror that is made again, and one beside that of the passes (a second process, the sweep in a thread, the desk of
 proposals), hold no such refs at first. For them the known tips are ids without objects, until the branches have been
 fetched and found to follow them. Before each fetch the latter look up what the mirror of the passes knows by then.
+
+What a cluster's engine or a person says a branch has had counts less than what a mirror knows. A branch is judged by it
+once it has all that is known, it counts only if Overspill wrote that commit or one shortly before it, and it takes the
+place of no commit that it does not follow.
 """
 
 from __future__ import annotations
@@ -54,7 +58,7 @@ class KnownTip:
     at: datetime | None = None
     """Its committer time, None where the mirror does not hold the commit."""
     reported_by: str = ""
-    """The cluster whose engine reported it, where nothing else knows it."""
+    """The cluster whose engine reported it, where nothing else knows it; empty also where a person names it."""
 
 
 class KnownTips:
@@ -86,9 +90,13 @@ class KnownTips:
         """Commits of a branch that are searched for a known one."""
         self.expected: dict[str, KnownTip] = {}
         """Known tips that no ref of this mirror holds, by ref."""
+        self.told: dict[str, KnownTip] = {}
+        """What engines and people say that branches have had, by ref of the known tip."""
         self._consulted: dict[str, KnownTip] = {}
         """What the mirror beside this one knew when it was last asked, by ref."""
-        self._expect((), _read(self._file))
+        self._consulted_told: dict[str, KnownTip] = {}
+        remembered, self.told = _read(self._file)
+        self._expect((), remembered)
         self.consult()
 
     @property
@@ -107,7 +115,7 @@ class KnownTips:
     @property
     def doubtful(self) -> bool:
         """Whether the next fetch has to be judged even if no branch has moved."""
-        return bool(self.losses) or any(self._is_followed(ref) for ref in self.expected)
+        return bool(self.losses) or any(self._is_followed(ref) for ref in (*self.expected, *self.told))
 
     def branch(self, ref: str) -> str:
         """Return the full name of the branch of a known tip."""
@@ -120,36 +128,73 @@ class KnownTips:
         the mirror stays.
         """
         refs = {**dict(known_refs(self._mirror.git_dir)), **overwritten}
-        self._expect([(ref, commit) for ref, commit in refs.items() if commit], _read(self._file))
+        self._expect([(ref, commit) for ref, commit in refs.items() if commit], _read(self._file)[0])
         self._write()
 
     def consult(self) -> None:
         """Expect what the mirror of the passes, if that is another one, has come to know since this was last called.
 
-        While no tip is known, the time is noted. It is called before each fetch, so that the remote has had by then
-        what is expected of it. Raises Transient where the disk takes no note.
+        While no tip is known, the time is noted, and again where the note is from the future. It is called before each
+        fetch, so that the remote has had by then what is expected of it. Raises Transient where the disk takes no note.
         """
         ours = dict(known_refs(self._mirror.git_dir))
         beside = self._mirror.beside
         if beside is not None:
             known = {ref: KnownTip(commit=commit) for ref, commit in known_refs(beside / "mirror.git")}
-            known |= _read(beside / "known")
-            for ref, tip in known.items():
+            remembered, told = _read(beside / "known")
+            for ref, tip in (known | remembered).items():
                 if self._is_followed(ref) and self._consulted.get(ref) != tip:
                     self._consulted[ref] = tip
                     if ours.get(ref) != tip.commit:
                         self.expected[ref] = tip
-        if not any(self._is_followed(ref) for ref in (*self.expected, *ours)):
+            for ref, tip in told.items():
+                if self._is_followed(ref) and self._consulted_told.get(ref) != tip:
+                    self._consulted_told[ref] = self.told[ref] = tip
+        is_known = any(self._is_followed(ref) for ref in (*self.expected, *ours))
+        with contextlib.suppress(OSError):
+            is_known = is_known and self._began.stat().st_mtime <= time.time()
+        if not is_known:
             replace_file(self._began, "No tip was known yet when this was written.\n")
 
     def ref(self, branch: str) -> str:
         """Return the ref of the known tip of a branch of ours, by its full name."""
         return self.output_ref if branch == self._output else self.cluster_refs + branch.removeprefix(self._clusters)
 
-    def report(self, tip: KnownTip, ref: str = "") -> None:
-        """Take a commit for known that a branch, by the ref of its known tip, is to have; the output branch if none."""
-        self.expected[ref or self.output_ref] = tip
-        self._write()
+    def hear(self, tip: KnownTip, ref: str) -> None:
+        """Hear that a branch, by the ref of its known tip, has had a commit; the next fetch judges the branch by it.
+
+        The next process hears an engine's word again, and a person's only if the person repeats it.
+        """
+        self.told[ref] = tip
+        if tip.reported_by:
+            self._write()
+
+    def forget_clusters(self) -> None:
+        """Expect nothing more of the branches of clusters: the fleet keeps none."""
+        stale = [ref for ref in (*self.expected, *self.told) if ref.startswith(self.cluster_refs)]
+        for ref in stale:
+            self.expected.pop(ref, None)
+            self.told.pop(ref, None)
+        if stale:
+            self._write()
+
+    def own_before(self, commit: CommitId) -> LoggedCommit | None:
+        """Return the newest commit of ours at or shortly before one that the mirror holds; None where there is none.
+
+        A person may have committed on top of it, as by `git revert`.
+        """
+        for step in (0, FIRST_STEP):
+            if step:
+                self._runner.run([*FETCH, f"--deepen={step}", address.NAME, commit], remote=True)
+            listed = self._local(["rev-list", "--first-parent", f"--max-count={FIRST_STEP}", commit])
+            commits = [CommitId(name) for name in listed.split()]
+            for name, raw in zip(commits, self._reader.read(commits), strict=True):
+                logged = parse(name, raw).logged
+                if is_own(logged, self._committer):
+                    return logged
+            if len(commits) == FIRST_STEP or commits[-1] not in self._mirror.shallow():
+                return None
+        return None
 
     def judge(self, *, with_clusters: bool) -> None:
         """Compare the branches of the remote with what is known, and take over those that follow it.
@@ -157,7 +202,7 @@ class KnownTips:
         Raises Transient and InvalidInput as a fetch does.
         """
         refs = {ref: KnownTip(commit=commit) for ref, commit in known_refs(self._mirror.git_dir)}
-        followed = (ref for ref in {*refs, *self.expected} if self._is_followed(ref))
+        followed = (ref for ref in {*refs, *self.expected, *self.told} if self._is_followed(ref))
         known = sorted(ref for ref in followed if with_clusters or ref == self.output_ref)
         names = [self._output, *([f"{self._clusters}*"] if with_clusters else [])]
         listed = self._remote(["ls-remote", "--heads", address.NAME, *names])
@@ -169,20 +214,23 @@ class KnownTips:
             own, expected = refs.get(ref), self.expected.get(ref)
             if own and expected and self._is_outdated(expected.commit, own.commit):
                 expected = None
+            told = self.told.get(ref)
             for tip in filter(None, (expected, own)):
-                if stands == tip.commit and ref in refs:
+                if (stands == tip.commit and ref in refs) or (told and tip.commit == told.commit):
                     continue
                 loss = self._judge_branch(branch, ref, tip, stands)
                 if loss is not None:
                     losses[branch] = loss
                     break
-        settled = [ref for ref in self.expected if ref in known and self.branch(ref) not in losses]
+            if told and branch not in losses and (stands != told.commit or ref not in refs):
+                loss = self._judge_branch(branch, ref, told, stands, is_told=True)
+                if loss is not None:
+                    losses[branch] = loss
+        settled = {ref for ref in (*self.expected, *self.told) if ref in known and self.branch(ref) not in losses}
         for ref in settled:
-            del self.expected[ref]
+            self.expected.pop(ref, None)
+            self.told.pop(ref, None)
         self.losses = losses
-        if not self.doubtful:
-            # Before the note of the next process: nothing would be judged without it, and so nothing be forgotten.
-            self._mirror.forget_aside()
         if settled:
             self._write()
 
@@ -250,7 +298,13 @@ class KnownTips:
         """Return the ref of a branch as the remote has it, while it does not follow what is known."""
         return f"{_SEEN}{quote(branch, safe='')}"
 
-    def _judge_branch(self, branch: str, ref: str, known: KnownTip, tip: CommitId | None) -> BranchLoss | None:
+    def _judge_branch(
+        self, branch: str, ref: str, known: KnownTip, tip: CommitId | None, *, is_told: bool = False
+    ) -> BranchLoss | None:
+        """Return the loss of a branch that has come from a known commit to another one, or to nothing.
+
+        Where there is none, the ref of the known tip is moved to where the branch is.
+        """
         if tip is not None:
             seen = self.seen_ref(branch)
             depth = [] if self.holds(known.commit) else ["--depth=1"]
@@ -262,7 +316,9 @@ class KnownTips:
                     " commit (delete it there, or choose another branch)"
                 )
             tip = CommitId(self._local(["rev-parse", seen]).strip())
-        self.obtain(known.commit)
+        held = self.obtain(known.commit)
+        if is_told and held and not self._is_of(ref, known.commit):
+            return None
         known = replace(known, at=self._time(known.commit) or known.at)
         if tip is None:
             if self._is_empty_cluster(ref, known.commit):
@@ -274,8 +330,18 @@ class KnownTips:
         if contained or (contained is None and known.reported_by) or self._is_settled(tip, known):
             self._local(["update-ref", ref, tip])
             return None
-        self._keep(ref, known.commit)
-        return self._relate(branch, known, tip)
+        loss = self._relate(branch, known, tip)
+        if not is_told or loss.kind is BranchLossKind.REWOUND:
+            self._keep(ref, known.commit)
+        return loss
+
+    def _is_of(self, ref: str, commit: CommitId) -> bool:
+        """Return whether a commit that somebody names is of the output branch, or of that of a cluster, by its ref.
+
+        Commits for branches of clusters say which one of the output branch they stand for.
+        """
+        own = self.own_before(commit)
+        return own is not None and Trailer.OUTPUT.among(own) == (ref != self.output_ref)
 
     def _keep(self, ref: str, commit: CommitId) -> None:
         """Let the ref hold a known commit, where the mirror holds it."""
@@ -311,6 +377,7 @@ class KnownTips:
             tip_at=self._time(tip) if tip else None,
             unknown=unknown,
             reported_by=known.reported_by,
+            is_output=branch == self._output,
         )
 
     def _is_settled(self, tip: CommitId, known: KnownTip) -> bool:
@@ -378,18 +445,19 @@ class KnownTips:
 
     @property
     def _began(self) -> Path:
-        """A file that was written when no tip was known, by the last fetch that began so."""
-        return self._mirror.git_dir.parent / "began"
+        """A file that was written when no tip for this output was known, by the last fetch that began so."""
+        return self._mirror.git_dir.parent / f"began-{quote(self._output.removeprefix('refs/heads/'), safe='')}"
 
     @property
     def _file(self) -> Path:
         return self._mirror.git_dir.parent / "known"
 
     def _write(self) -> None:
-        """Note the expected tips for the next process."""
+        """Note the expected tips, and what engines say, for the next process."""
+        reported = [(ref, tip) for ref, tip in self.told.items() if tip.reported_by]
         lines = (
             f"{ref} {tip.commit} {int(tip.at.timestamp()) if tip.at else '-'} {quote(tip.reported_by)}\n"
-            for ref, tip in sorted(self.expected.items())
+            for ref, tip in (*sorted(self.expected.items()), *sorted(reported))
         )
         replace_file(self._file, "".join(lines))
 
@@ -406,13 +474,15 @@ class KnownTips:
         return done.stdout.decode()
 
 
-def _read(file: Path) -> dict[str, KnownTip]:
-    """Read the tips that a process before has noted; unreadable lines are none."""
-    tips: dict[str, KnownTip] = {}
+def _read(file: Path) -> tuple[dict[str, KnownTip], dict[str, KnownTip]]:
+    """Read the tips that a process before knew, and what engines had told it; unreadable lines are none."""
+    remembered: dict[str, KnownTip] = {}
+    told: dict[str, KnownTip] = {}
     with contextlib.suppress(OSError, UnicodeDecodeError):
         for line in file.read_text(encoding="utf-8").splitlines():
             with contextlib.suppress(ValueError):
                 ref, commit, at, *by = line.split(" ")
                 moment = None if at == "-" else read_date(at)
-                tips[ref] = KnownTip(commit=read_commit_id(commit), at=moment, reported_by=unquote(" ".join(by)))
-    return tips
+                tip = KnownTip(commit=read_commit_id(commit), at=moment, reported_by=unquote(" ".join(by)))
+                (told if tip.reported_by else remembered)[ref] = tip
+    return remembered, told

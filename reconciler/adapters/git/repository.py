@@ -42,12 +42,12 @@ from reconciler.adapters.git.signed_source import SignedSource
 from reconciler.adapters.git.signing import AllowedSigners, SigningKey, open_signer, scratch_directory, signed
 from reconciler.core.commits.branch_loss import refusal
 from reconciler.core.commits.commit_date import date_after
-from reconciler.core.commits.trailers import is_own
+from reconciler.core.commits.trailers import Trailer, is_own
 from reconciler.core.fleet.path_history import PathHistories
 from reconciler.errors import Conflict, InvalidInput, OverspillError, Transient
 from reconciler.model.bounds import SOURCE_HISTORY
 from reconciler.model.branch_loss import ReportedCommit
-from reconciler.model.ids import BlobId, ClusterName, CommitId, TreeId
+from reconciler.model.ids import BlobId, ClusterName, CommitId, TreeId, read_commit_id
 from reconciler.model.tree import (
     ROOT,
     AddedFiles,
@@ -177,6 +177,7 @@ class GitRepository:
         """
         tips = self._trusted(self._branches.fetch(), fetched=True)
         self._rewritten.note(tips.source)
+        self._branches.forget_aside()
         return tips
 
     def fetch_commit(self, commit: CommitId) -> None:
@@ -374,6 +375,10 @@ class GitRepository:
         """Return the branches of clusters, from the remote unless the last fetch included them."""
         return self._branches.branches()
 
+    def forget_branches(self) -> None:
+        """Expect nothing more of the branches of clusters: the fleet keeps none."""
+        self._branches.known.forget_clusters()
+
     def directories(self, commits: Sequence[CommitId]) -> list[Mapping[ClusterName, TreeId]]:
         """Return for each commit the tree ids of its cluster directories."""
         with self._whole():
@@ -499,7 +504,7 @@ class GitRepository:
         search = ["merge-base", "--is-ancestor", checked_id(commit), ref]
         if self._branches.runner.run(search).status == 0:
             return ReportedCommit.HELD
-        self._branches.known.report(KnownTip(commit=commit, reported_by=reported_by), ref)
+        self._branches.known.hear(KnownTip(commit=commit, reported_by=reported_by), ref)
         self._branches.fetch()
         if name != self._branches.output:
             self._branches.branches()
@@ -508,9 +513,27 @@ class GitRepository:
         is_held = self._branches.runner.run(search).status == 0
         return ReportedCommit.HELD if is_held else ReportedCommit.GIVEN_UP
 
-    def expect_known(self, commit: CommitId, *, reported_by: str = "") -> None:
-        """Take a commit for one that the output branch has had; the next fetch judges the branch by it."""
-        self._branches.known.report(KnownTip(commit=checked_id(commit), reported_by=reported_by))
+    def expect_known(self, commit: CommitId) -> CommitId:
+        """Hear from a person that the output branch has had a commit; the next fetch judges the branch by it.
+
+        Returns the commit by which it is judged: for one of a cluster's branch, that of the output branch for which it
+        stands. Raises InvalidInput where somebody holds the commit and Overspill has written none at or shortly before
+        it.
+        """
+        known = self._branches.known
+        if known.obtain(checked_id(commit)):
+            own = known.own_before(commit)
+            if own is None:
+                output = self._branches.output.removeprefix("refs/heads/")
+                raise InvalidInput(
+                    f"commit {commit[:12]} is none of branch {output}: Overspill has written neither it nor one shortly"
+                    " before it (name the last commit of that branch, as the engine of a cluster shows it)"
+                )
+            if Trailer.OUTPUT.among(own):
+                commit = read_commit_id(Trailer.OUTPUT.read(own))
+        if all(tip.commit != commit for tip in (*known.expected.values(), *known.told.values())):
+            known.hear(KnownTip(commit=commit), known.output_ref)
+        return commit
 
     def rehearse_signature(self) -> None:
         """Sign nothing in particular; see `ports.PushRehearsal`."""

@@ -81,11 +81,13 @@ def restore(
 
 def _judge(repository: GitRepository, memory: Memory, commit: str | None) -> None:
     """Compare the branches of the remote with what is known here, and with a commit that a person names."""
-    if commit is not None:
-        repository.expect_known(CommitId(commit))
+    if commit is not None and (meant := repository.expect_known(CommitId(commit))) != commit:
+        printing.note(f"{commit[:12]} is of a cluster's branch, and stands for {meant[:12]} of the output branch.")
     tips = repository.fetch()
     if _follows_clusters(memory, tips):
         repository.branches()
+    else:
+        repository.forget_branches()
 
 
 def _follows_clusters(memory: Memory, tips: Tips) -> bool:

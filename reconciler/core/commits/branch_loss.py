@@ -70,7 +70,7 @@ def refusal(losses: Sequence[BranchLoss]) -> LostBranch:
 
 
 def _ways_out(loss: BranchLoss) -> str:
-    if not loss.reported_by:
+    if not _to_be_named(loss):
         return _WAYS_OUT
     return _WAYS_OUT.replace("restore`", f"restore --commit {loss.known}`").replace(
         "restore --accept", f"restore --accept --commit {loss.known}"
@@ -79,7 +79,12 @@ def _ways_out(loss: BranchLoss) -> str:
 
 def preview_command(loss: BranchLoss) -> str:
     """Return the command that shows what a restore would do, and does nothing."""
-    return f"overspill restore{f' --commit {loss.known}' if loss.reported_by else ''} --dry-run"
+    return f"overspill restore{f' --commit {loss.known}' if _to_be_named(loss) else ''} --dry-run"
+
+
+def _to_be_named(loss: BranchLoss) -> bool:
+    """Return whether a command on another machine has to be told the commit: `--commit` is for the output branch."""
+    return loss.is_output and bool(loss.reported_by)
 
 
 def restore_message(loss: BranchLoss) -> str:
