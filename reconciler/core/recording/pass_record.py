@@ -95,7 +95,7 @@ class PassRecord:
     orders_redacted: bool = False
     """Whether a credential was left out of an order: the pass cannot be decided again."""
     unwritable: Mapping[tuple[WorkloadId, str], str] = field(default_factory=dict)
-    """What an earlier try of this pass could not write."""
+    """What earlier tries of this pass, or earlier passes, could not write."""
     begun: Mapping[tuple[WorkloadId, str], datetime] = field(default_factory=dict)
     """When earlier passes decided what waits for its charts."""
     plan: RecordedPlan = RecordedPlan()
