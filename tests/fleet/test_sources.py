@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from reconciler.core.decide.candidates.finder import CandidateFinder
+from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.fleet.sources.patches import merged
 from reconciler.core.fleet.sources.plain_manifests import in_source, plain_manifests, read_source
-from reconciler.model.ids import BlobId
+from reconciler.model.ids import BlobId, WorkloadId
 from reconciler.model.manifest_source import PathSource, RepositorySource, SourceContent, UnreadSource
 from reconciler.model.plan import Reason
 from reconciler.model.tree import EntryType, TreeEntry
@@ -14,6 +16,7 @@ from tests.builders.fleet_files import errors
 from tests.builders.passes import SOURCE_FILES, Passes
 from tests.fakes.memory_repository import MemoryRepository
 
+VLLM = WorkloadId("llm", "vllm")
 DEPLOYMENT = """\
 apiVersion: apps/v1
 kind: Deployment
@@ -247,6 +250,42 @@ def test_a_patched_node_selector_decides_what_fits(passes):
     passes.repository.person("source", {"template.yaml": f"{TEMPLATE}  patches: [{{clusters: [worker-2], {patch}}}]\n"})
     burst(passes)
     assert {placement.cluster for placement in passes.placements()} == {"worker-3"}
+
+
+def asked(inputs, cluster):
+    """Say what the template needs on a cluster, as a pass decides."""
+    finder, template = CandidateFinder(inputs, WorkingPlan(inputs)), inputs.desired.templates[VLLM]
+    (candidate,) = (each for each in finder.order(VLLM) if each.cluster == cluster)
+    return finder.prerequisites(template, inputs.desired.policies[VLLM], candidate)
+
+
+def test_patched_objects_are_read_once_for_clusters_with_the_same_patches(passes):
+    container = "{name: server, envFrom: [{secretRef: {name: NAME}}]}"
+    patches = ", ".join(
+        f"{{clusters: [{clusters}], patch: {{spec: {{template: {{spec: {{containers: [{secret}]}}}}}}}}}}"
+        for clusters, secret in (
+            ("worker-2, worker-3", container.replace("NAME", "token")),
+            ("worker-4", container.replace("NAME", "other")),
+        )
+    )
+    more = {
+        "template.yaml": f"{TEMPLATE}  patches: [{patches}]\n",
+        "clusters/d.yaml": SOURCE_FILES["clusters.yaml"].partition("---\n")[0].replace("worker-1", "worker-4"),
+        "policies.yaml": SOURCE_FILES["policies.yaml"].replace("worker-3}", "worker-3}, {name: worker-4}"),
+        "workspaces.yaml": SOURCE_FILES["workspaces.yaml"].replace("worker-3]", "worker-3, worker-4]"),
+    }
+    passes.repository.person("source", more)
+    inputs = passes.run_once().decision.inputs
+    first = asked(inputs, "worker-2")
+    assert "demo/token" in [each.name for each in first]
+    assert asked(inputs, "worker-3") is first
+    assert "demo/other" in [each.name for each in asked(inputs, "worker-4")]
+    passes.advance(3600)
+    assert asked(passes.run_once().decision.inputs, "worker-2") is first
+    bump(passes)
+    again = asked(passes.run_once().decision.inputs, "worker-2")
+    assert again is not first
+    assert again == first
 
 
 def test_a_patch_of_no_object_is_an_error_at_its_line(passes):

@@ -10,6 +10,7 @@ from collections.abc import Collection, Hashable, Iterable, Mapping
 from itertools import count
 
 from reconciler.core.fleet.object_owners import ObjectOwners
+from reconciler.core.fleet.sources.patches import PatchedTemplates
 from reconciler.core.fleet.spread.pods import SubsetDrafts
 from reconciler.core.spread.subset_selection import node_requirements, selects_cluster
 from reconciler.model.candidate import Candidate
@@ -111,6 +112,7 @@ class ClusterOrder:
         self._spot: bool | None = None
         self.makers = ObjectOwners(desired)
         self.drafts = SubsetDrafts(desired)
+        self.patched = PatchedTemplates(desired)
         self._kinds: dict[Hashable, int] = {}
         self._numbers = count()
         self.burst_kinds: dict[tuple[WorkloadId, bool], int | None] = {}
@@ -133,7 +135,8 @@ class ClusterOrder:
         # Requests have neither schedules nor spreads, and are not renewed.
         other._scheduled, other._adaptive, other._renews = self._scheduled, self._adaptive, self._renews
         other._approval = self._approval
-        other.drafts, other.refusals, other.has_topology = self.drafts, self.refusals, self.has_topology
+        other.drafts, other.patched = self.drafts, self.patched
+        other.refusals, other.has_topology = self.refusals, self.has_topology
         other.burst_kinds, other._kinds, other._numbers = self.burst_kinds, self._kinds, self._numbers
         other.likenesses, other.usual_kinds = self.likenesses, self.usual_kinds
         other.makers = self.makers.with_requests(desired, changed)

@@ -33,8 +33,6 @@ from reconciler.core.decide.state.enrolment import EnrolledRequest
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.engines import engine
-from reconciler.core.fleet.prerequisites import prerequisites
-from reconciler.core.fleet.sources.patches import shape_for, spec_for
 from reconciler.core.ledger import lifecycle
 from reconciler.core.spread.placement_subset import replicas_by_subset
 from reconciler.core.spread.subset_pods import subset_of
@@ -231,7 +229,7 @@ class CandidateFinder:
         shape = with_included_runtime_class(shape, (item.manifest for item in template.spec.manifests))
         subset = self._subset(policy, candidate)
         if template.patches:
-            shape = shape_for(template, self._desired.clusters[candidate.cluster], shape, self._desired.kinds)
+            shape = self._inputs.reach.patched.shape(template, self._desired.clusters[candidate.cluster], shape)
         if subset is None:
             return shape
         cluster, drafts = self._desired.clusters[candidate.cluster], self._inputs.reach.drafts
@@ -242,12 +240,11 @@ class CandidateFinder:
     ) -> tuple[Prerequisite, ...]:
         """Return the objects that a cluster must have before a workload, or a subset's part of it, can run there."""
         subset = self._subset(policy, candidate)
-        if subset is None and template.patches:
-            spec = spec_for(template, self._desired.clusters[candidate.cluster], self._desired.kinds)
-            return prerequisites(spec, self._desired.workspaces[template.workspace], self._desired.kinds)
-        if subset is None:
+        if subset is None and not template.patches:
             return template.prerequisites
         cluster, drafts = self._desired.clusters[candidate.cluster], self._inputs.reach.drafts
+        if subset is None:
+            return self._inputs.reach.patched.prerequisites(template, cluster)
         return drafts.needed(template, policy, subset, cluster, now=self._now)
 
     def assess(

@@ -7,14 +7,18 @@ and any other list is replaced. So the patches of kustomize for containers, envi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 from reconciler.core.capacity.pod_requirements import largest_shape
+from reconciler.core.fleet.prerequisites import prerequisites
 from reconciler.core.workloads.builtin_kinds import Kinds, kind_of
 from reconciler.core.workloads.paths import at
 from reconciler.model.capacity import ReplicaShape
+from reconciler.model.cluster import Prerequisite
+from reconciler.model.ids import WorkloadId
 from reconciler.model.manifest_source import ManifestPatch
-from reconciler.model.policy import Cluster
+from reconciler.model.policy import Cluster, Desired
 from reconciler.model.workload import DeploySpec, Json, ManifestResource, WorkloadRef, WorkloadTemplate
 from reconciler.text.findings import Finding, Loc
 
@@ -41,16 +45,60 @@ _PATCHED = ("requests", "node_selector", "node_terms", "tolerations", "devices",
 """Fields of a shape that the objects of a template state."""
 
 
-def shape_for(template: WorkloadTemplate, cluster: Cluster, shape: ReplicaShape, kinds: Kinds) -> ReplicaShape:
-    """Return the shape of a replica as the patches for one cluster make it; what they leave alone stays as observed."""
-    spec = spec_for(template, cluster, kinds)
-    if spec is template.spec:
-        return shape
-    before, after = largest_shape(template.spec, kinds), largest_shape(spec, kinds)
-    if before is None or after is None:
-        return shape
-    changed = {name: getattr(after, name) for name in _PATCHED if getattr(before, name) != getattr(after, name)}
-    return replace(shape, **changed) if changed else shape
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _PatchedObjects:
+    """What decisions read of the objects of a template as some of its patches make them."""
+
+    prerequisites: tuple[Prerequisite, ...]
+    # By field, where the patches change it.
+    shape: Mapping[str, Any]
+
+
+class PatchedTemplates:
+    """The templates of one fleet as their patches make them, each read once for clusters with the same patches.
+
+    A decision asks for them by cluster, in every pass. Requests are read each time: their templates come and go.
+    """
+
+    def __init__(self, desired: Desired) -> None:
+        """Start without any."""
+        self._desired = desired
+        self._read: dict[tuple[WorkloadId, tuple[int, ...]], _PatchedObjects] = {}
+
+    def prerequisites(self, template: WorkloadTemplate, cluster: Cluster) -> tuple[Prerequisite, ...]:
+        """Return the objects that one cluster must have before the template can run there."""
+        objects = self._of(template, cluster)
+        return template.prerequisites if objects is None else objects.prerequisites
+
+    def shape(self, template: WorkloadTemplate, cluster: Cluster, shape: ReplicaShape) -> ReplicaShape:
+        """Return the shape of a replica as the patches for one cluster make it; what they leave stays as observed."""
+        objects = self._of(template, cluster)
+        return replace(shape, **objects.shape) if objects is not None and objects.shape else shape
+
+    def _of(self, template: WorkloadTemplate, cluster: Cluster) -> _PatchedObjects | None:
+        """Return what the patches for one cluster make of a template; None where no patch is for it."""
+        patches = template.patches
+        meant = tuple(index for index, patch in enumerate(patches) if patch.applies_to(cluster.name, cluster.labels))
+        if not meant:
+            return None
+        key = template.workload, meant
+        objects = self._read.get(key)
+        if objects is None:
+            objects = self._read_objects(template, cluster)
+            if not template.request:
+                self._read[key] = objects
+        return objects
+
+    def _read_objects(self, template: WorkloadTemplate, cluster: Cluster) -> _PatchedObjects:
+        kinds, workspace = self._desired.kinds, self._desired.workspaces[template.workspace]
+        spec = spec_for(template, cluster, kinds)
+        before, after = largest_shape(template.spec, kinds), largest_shape(spec, kinds)
+        changed = {} if before is None or after is None else _changed_fields(before, after)
+        return _PatchedObjects(prerequisites=prerequisites(spec, workspace, kinds), shape=changed)
+
+
+def _changed_fields(before: ReplicaShape, after: ReplicaShape) -> Mapping[str, Any]:
+    return {name: getattr(after, name) for name in _PATCHED if getattr(before, name) != getattr(after, name)}
 
 
 def check_patches(
