@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from reconciler.adapters.git import GitRepository
 from reconciler.adapters.git.known_tips import KnownTip
 from reconciler.adapters.git.restore import Restoration, RestoreWay
+from reconciler.adapters.git.run import Output, Runner
 from reconciler.errors import InvalidInput, LostBranch, Transient
 from reconciler.model.bounds import COMMITS_READ_BACK
 from reconciler.model.branch_loss import BranchLossKind, ReportedCommit
@@ -601,15 +604,91 @@ def test_known_tip_gives_way_to_no_commit_beside_it(
     assert remote.git("show", f"placements:{RECORD}") == "n: 4"
 
 
+@pytest.mark.parametrize("kind", ["never was", BranchLossKind.REWOUND, BranchLossKind.GONE])
 def test_word_of_a_person_lasts_as_long_as_the_command(
-    remote: Remote, repository: GitRepository, known: list[CommitId], tmp_path: Path
+    remote: Remote, known: list[CommitId], kind: str, tmp_path: Path
 ) -> None:
+    named = NEVER if kind == "never was" else known[-1]
+    if kind != "never was":
+        _lose(remote, known, BranchLossKind(kind))
     for number in range(2):
         with GitRepository(remote.url, cache=tmp_path / "new") as new:
             assert new.fetch().losses == ()
             if not number:
-                new.expect_known(NEVER)
-                assert [loss.known for loss in new.fetch().losses] == [NEVER]
+                new.expect_known(named)
+                assert [loss.known for loss in new.fetch().losses] == [named]
+                if named != NEVER:
+                    new.draft_restoration(accept=False, now=LATER, person=ADA)
+
+
+def test_commit_that_settles_a_cluster_is_none_of_the_output(
+    remote: Remote, repository: GitRepository, known: list[CommitId], tmp_path: Path
+) -> None:
+    """It has the files of that cluster alone."""
+    branch = branch_of("placements", "w2")
+    first = remote.commit(branch, {RECORD: "n: 1\n"})
+    _of_cluster(remote, known[-1])
+    repository.fetch()
+    repository.branches()
+    remote.move(branch, first)
+    remote.commit(branch, {RECORD: "n: theirs\n"})
+    settled = _settle(repository).new
+    with pytest.raises(InvalidInput, match="names no commit of the output branch"):
+        repository.expect_known(settled)
+    looked = repository.look_for(settled, branch="placements", reported_by="w2")
+    assert (looked, repository.fetch().losses) == (ReportedCommit.GIVEN_UP, ())
+    remote.move(branch, first)
+    with GitRepository(remote.url, cache=tmp_path / "new") as new:
+        new.fetch()
+        new.branches()
+        new.look_for(settled, branch=branch, reported_by="w2")
+        assert [loss.known for loss in new.tips().losses] == [settled]
+
+
+@pytest.mark.parametrize("answer", ["an outage", "a refusal"])
+def test_commit_of_a_person_counts_while_nobody_shows_what_is_before_it(
+    remote: Remote, known: list[CommitId], answer: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    revert = remote.commit("placements", {"notes.md": "mine\n"})
+    remote.git("update-ref", "refs/heads/rescue", revert)
+    remote.move("placements", known[1])
+    said = "fatal: unable to access" if answer == "an outage" else "fatal: remote error: upload-pack: not our ref"
+    run = Runner.run
+
+    def failing(runner: Runner, arguments: Sequence[str], **rest: Any) -> Output:
+        if any(argument.startswith("--deepen") for argument in arguments):
+            return Output(status=128, stdout=b"", stderr=said)
+        return run(runner, arguments, **rest)
+
+    with GitRepository(remote.url, cache=tmp_path / "new") as new:
+        new.fetch()
+        monkeypatch.setattr(Runner, "run", failing)
+        if answer == "an outage":
+            with pytest.raises(Transient, match="looking at what is before commit"):
+                _names(new, "an engine", revert)
+        else:
+            _names(new, "an engine", revert)
+            assert [loss.known for loss in new.fetch().losses] == [revert]
+        monkeypatch.undo()
+        assert [loss.known for loss in new.fetch().losses] == [revert]
+
+
+def test_commit_that_never_was_keeps_no_other_branch_from_being_restored(
+    remote: Remote, repository: GitRepository, known: list[CommitId]
+) -> None:
+    repository.branches()
+    repository.look_for(NEVER, branch=branch_of("placements", "w2"), reported_by="w2")
+    remote.move("placements", known[1])
+    repository.fetch()
+    repository.branches()
+    drafted = repository.draft_restoration(accept=False, now=LATER, person=ADA)
+    repository.carry_out_restoration(drafted)
+    assert remote.tip("placements") == known[-1]
+    repository.fetch()
+    repository.branches()
+    assert [loss.known for loss in repository.tips().losses] == [NEVER]
+    with pytest.raises(InvalidInput, match="neither this machine nor the remote holds"):
+        repository.draft_restoration(accept=False, now=LATER, person=ADA)
 
 
 def test_loss_of_a_cluster_names_no_commit_for_the_output(
@@ -632,10 +711,10 @@ def test_fleet_that_keeps_no_branches_of_clusters_any_more_is_in_no_doubt(
     repository.branches()
     repository._branches._renew()
     repository.fetch()
-    assert repository._branches.known.doubtful
+    assert repository._branches.known.doubtful()
     repository.forget_branches()
     repository.fetch()
-    assert not repository._branches.known.doubtful
+    assert not repository._branches.known.doubtful()
     assert [*repository.directory.glob("aside.git")] == []
 
 

@@ -96,12 +96,12 @@ class RemoteBranches:
         look = self.tips.source is None or self.tips.output is None or self.output in self.known.losses
         for _ in range(3):
             done = self._fetch_listed(doing) if look else self._fetch_both()
-            doubtful = look or self.doubtful or self.known.doubtful
+            doubtful = look or self.doubtful or self.known.doubtful(with_clusters=self._branches is not None)
             if done.status == 0 and not doubtful and _NEWS.search(done.stderr) is None and not self._gone(done):
                 return self.tips
             unfollowed = _is_unfollowed(done)
             if (done.status == 0 or unfollowed) and self._take_refs():
-                if unfollowed or self.known.doubtful or self._gone(done):
+                if unfollowed or self._gone(done) or self.known.doubtful(with_clusters=self._branches is not None):
                     self._judge()
                 self.doubtful = False
                 return self.tips
@@ -182,7 +182,7 @@ class RemoteBranches:
                 raise Transient(f"{doing}: the mirror is broken and will be fetched anew")
             heads = set(listed.stdout.decode(errors="replace").replace("\t", "\n").splitlines()[1::2])
             gone = any(f"{self._clusters}{cluster}" not in heads for cluster in self._branches)
-            if _is_unfollowed(done) or gone or self.known.doubtful:
+            if _is_unfollowed(done) or gone or self.known.doubtful():
                 self._judge()
         return self._branches
 
@@ -254,7 +254,7 @@ class RemoteBranches:
 
     def forget_aside(self) -> None:
         """Remove mirrors that were put aside, once no branch is in doubt; what else reads them comes before."""
-        if not self.known.doubtful:
+        if not self.known.doubtful():
             self._mirror.forget_aside()
 
     def pack(self, *, above: int) -> None:
@@ -361,7 +361,7 @@ class RemoteBranches:
         """Replace the mirror by an empty one, which the next fetch fills; raises Transient where it has to stay."""
         self.known.remember(overwritten or {})
         self.reader.close()
-        self._mirror.throw_away(put_aside=self.known.doubtful)
+        self._mirror.throw_away(put_aside=self.known.doubtful())
         self.renewals += 1
         self.tips = Tips(source=None, output=None)
         self._branches = None

@@ -16,6 +16,7 @@ place of no commit that it does not follow.
 from __future__ import annotations
 
 import contextlib
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -31,7 +32,7 @@ from reconciler.adapters.git.mirror import Mirror, replace_file
 from reconciler.adapters.git.objects import Missing, ObjectReader
 from reconciler.adapters.git.run import Output, Runner
 from reconciler.core.commits.commit_date import LONGEST_AHEAD, read_date
-from reconciler.core.commits.trailers import Trailer, is_own
+from reconciler.core.commits.trailers import Trailer, is_for_cluster, is_own
 from reconciler.errors import Conflict, InvalidInput, Transient
 from reconciler.model.bounds import COMMITS_READ_BACK
 from reconciler.model.branch_loss import BranchLoss, BranchLossKind
@@ -47,6 +48,7 @@ UNTRIED_MEMORY = timedelta(hours=1)
 """How long engines are heard on what the remote had when a mirror on an empty disk first reached it."""
 _MOST_GIVEN_UP = 20
 """Commits that were given up and are looked at; a person gives up one at a time."""
+_REFUSED = re.compile(r"not our ref|couldn't find remote ref")
 _EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
 
@@ -112,10 +114,10 @@ class KnownTips:
                     return False
         return True
 
-    @property
-    def doubtful(self) -> bool:
-        """Whether the next fetch has to be judged even if no branch has moved."""
-        return bool(self.losses) or any(self._is_followed(ref) for ref in (*self.expected, *self.told))
+    def doubtful(self, *, with_clusters: bool = True) -> bool:
+        """Return whether the next fetch has to be judged even if no branch has moved."""
+        named = (ref for ref in (*self.expected, *self.told) if with_clusters or ref == self.output_ref)
+        return bool(self.losses) or any(map(self._is_followed, named))
 
     def branch(self, ref: str) -> str:
         """Return the full name of the branch of a known tip."""
@@ -181,11 +183,14 @@ class KnownTips:
     def own_before(self, commit: CommitId) -> LoggedCommit | None:
         """Return the newest commit of ours at or shortly before one that the mirror holds; None where there is none.
 
-        A person may have committed on top of it, as by `git revert`.
+        A person may have committed on top of it, as by `git revert`. Raises Conflict where neither the mirror nor the
+        remote has what is before it, and Transient where the remote does not answer.
         """
         for step in (0, FIRST_STEP):
             if step:
-                self._runner.run([*FETCH, f"--deepen={step}", address.NAME, commit], remote=True)
+                done = self._runner.run([*FETCH, f"--deepen={step}", address.NAME, commit], remote=True)
+                if done.status and not _REFUSED.search(done.stderr):
+                    raise Transient(f"looking at what is before commit {commit[:12]}: {done.stderr.strip()}")
             listed = self._local(["rev-list", "--first-parent", f"--max-count={FIRST_STEP}", commit])
             commits = [CommitId(name) for name in listed.split()]
             for name, raw in zip(commits, self._reader.read(commits), strict=True):
@@ -194,7 +199,7 @@ class KnownTips:
                     return logged
             if len(commits) == FIRST_STEP or commits[-1] not in self._mirror.shallow():
                 return None
-        return None
+        raise Conflict(f"looking at what is before commit {commit[:12]}: the remote has nothing of it")
 
     def judge(self, *, with_clusters: bool) -> None:
         """Compare the branches of the remote with what is known, and take over those that follow it.
@@ -324,14 +329,15 @@ class KnownTips:
             if self._is_empty_cluster(ref, known.commit):
                 self._local(["update-ref", "-d", ref])
                 return None
-            self._keep(ref, known.commit)
+            if not is_told or known.reported_by:
+                self._keep(ref, known.commit)
             return self._lost(branch, BranchLossKind.GONE, known, None)
         contained = self.contains(branch, tip, known)
         if contained or (contained is None and known.reported_by) or self._is_settled(tip, known):
             self._local(["update-ref", ref, tip])
             return None
         loss = self._relate(branch, known, tip)
-        if not is_told or loss.kind is BranchLossKind.REWOUND:
+        if not is_told or (known.reported_by and loss.kind is BranchLossKind.REWOUND):
             self._keep(ref, known.commit)
         return loss
 
@@ -340,8 +346,11 @@ class KnownTips:
 
         Commits for branches of clusters say which one of the output branch they stand for.
         """
-        own = self.own_before(commit)
-        return own is not None and Trailer.OUTPUT.among(own) == (ref != self.output_ref)
+        try:
+            own = self.own_before(commit)
+        except Conflict:
+            return True  # nobody can say otherwise
+        return own is not None and is_for_cluster(own) == (ref != self.output_ref)
 
     def _keep(self, ref: str, commit: CommitId) -> None:
         """Let the ref hold a known commit, where the mirror holds it."""

@@ -42,7 +42,7 @@ from reconciler.adapters.git.signed_source import SignedSource
 from reconciler.adapters.git.signing import AllowedSigners, SigningKey, open_signer, scratch_directory, signed
 from reconciler.core.commits.branch_loss import refusal
 from reconciler.core.commits.commit_date import date_after
-from reconciler.core.commits.trailers import Trailer, is_own
+from reconciler.core.commits.trailers import Trailer, is_for_cluster, is_own
 from reconciler.core.fleet.path_history import PathHistories
 from reconciler.errors import Conflict, InvalidInput, OverspillError, Transient
 from reconciler.model.bounds import SOURCE_HISTORY
@@ -521,19 +521,33 @@ class GitRepository:
         it.
         """
         known = self._branches.known
-        if known.obtain(checked_id(commit)):
-            own = known.own_before(commit)
-            if own is None:
-                output = self._branches.output.removeprefix("refs/heads/")
-                raise InvalidInput(
-                    f"commit {commit[:12]} is none of branch {output}: Overspill has written neither it nor one shortly"
-                    " before it (name the last commit of that branch, as the engine of a cluster shows it)"
-                )
-            if Trailer.OUTPUT.among(own):
-                commit = read_commit_id(Trailer.OUTPUT.read(own))
-        if all(tip.commit != commit for tip in (*known.expected.values(), *known.told.values())):
+        named = {tip.commit for tip in (*known.expected.values(), *known.told.values())}
+        if checked_id(commit) in {*named, self._branches.tips.output}:
+            return commit
+        if known.obtain(commit):
+            commit = self._of_output(commit)
+        if commit not in named:
             known.hear(KnownTip(commit=commit), known.output_ref)
         return commit
+
+    def _of_output(self, commit: CommitId) -> CommitId:
+        """Return a commit that the mirror holds, or that of the output branch for which it stands."""
+        try:
+            own = self._branches.known.own_before(commit)
+        except Conflict:
+            return commit
+        if own is not None and not is_for_cluster(own):
+            return commit
+        output = self._branches.output.removeprefix("refs/heads/")
+        remedy = "(name the last commit of that branch, as the engine of a cluster shows it)"
+        if own is None:
+            why = "Overspill has written neither it nor one shortly before it"
+            raise InvalidInput(f"commit {commit[:12]} is none of branch {output}: {why} {remedy}")
+        try:
+            return read_commit_id(Trailer.OUTPUT.read(own))
+        except ValueError as error:
+            why = "it is of a cluster's branch, and names no commit of the output branch"
+            raise InvalidInput(f"commit {commit[:12]} is none of branch {output}: {why} {remedy}") from error
 
     def rehearse_signature(self) -> None:
         """Sign nothing in particular; see `ports.PushRehearsal`."""

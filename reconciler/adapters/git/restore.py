@@ -75,6 +75,7 @@ def draft(
 ) -> list[Restoration]:
     """Write the commits that settle all losses into the mirror.
 
+    A commit that an engine has reported and that nobody holds keeps no other loss from being settled: it is left out.
     Raises InvalidInput where known commits are to be pushed back and neither mirror nor remote holds them.
     """
     output_lost = branches.output in losses
@@ -84,7 +85,10 @@ def draft(
         # is lost as well, or nobody holds the commit, which an engine may have made up.
         return accept and (output_lost or loss.tip is not None or not branches.known.obtain(loss.known))
 
-    return [_settle(branches, loss, accept=gives_up(loss), now=now, writing=writing) for loss in losses.values()]
+    settled = list(losses.values())
+    if not accept:
+        settled = [loss for loss in settled if not loss.reported_by or branches.known.obtain(loss.known)] or settled
+    return [_settle(branches, loss, accept=gives_up(loss), now=now, writing=writing) for loss in settled]
 
 
 def carry_out(branches: RemoteBranches, restorations: Sequence[Restoration]) -> None:

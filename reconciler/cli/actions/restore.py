@@ -20,6 +20,7 @@ from reconciler.core.commits.cluster_branches import keeps_cluster_branches
 from reconciler.daemon.reconcile import Memory
 from reconciler.daemon.steer import retry_conflicts
 from reconciler.errors import InvalidInput, OverspillError
+from reconciler.model.branch_loss import BranchLoss
 from reconciler.model.ids import CommitId
 from reconciler.model.ledger import Ledger
 from reconciler.model.tree import Tips
@@ -49,15 +50,17 @@ def restore(
     with notifying(settings) as (world, memory, repository):
         writer = person or world.author
 
-        def attempt() -> tuple[list[Restoration], Sequence[str]]:
+        def attempt() -> tuple[list[Restoration], Sequence[str], Sequence[BranchLoss]]:
             _judge(repository, memory, commit)
             drafted = repository.draft_restoration(accept=accept, now=world.clock.now(), person=writer)
             lost = _describe_lost(memory, drafted)
+            settled = {each.loss.branch for each in drafted}
+            left = [loss for loss in repository.tips().losses if loss.branch not in settled]
             if not dry_run and drafted:
                 repository.carry_out_restoration(drafted)
-            return drafted, lost
+            return drafted, lost, left
 
-        drafted, lost = retry_conflicts(attempt, random=random.random)
+        drafted, lost, left = retry_conflicts(attempt, random=random.random)
         tips = repository.tips()
     if not drafted and tips.output is None:
         raise InvalidInput(
@@ -65,7 +68,14 @@ def restore(
             f" known here ({_ELSEWHERE})"
         )
     if form == "json":
-        printing.json_out({"dryRun": dry_run, "branches": [_row(each) for each in drafted], "givenUp": list(lost)})
+        printing.json_out(
+            {
+                "dryRun": dry_run,
+                "branches": [_row(each) for each in drafted],
+                "givenUp": list(lost),
+                "left": [loss.branch for loss in left],
+            }
+        )
         return
     if not drafted and tips.output is not None and tips.output_at is not None:
         last = f"{tips.output[:12]} of {format_time(tips.output_at)}"
@@ -75,6 +85,11 @@ def restore(
         _print(each, dry_run=dry_run)
     for line in lost:
         printing.sentence(f"Given up: {line}." if not dry_run else f"This gives up {line}.")
+    for loss in left:
+        printing.sentence(
+            f"{loss.branch} is left as it is: {describe_loss(loss)}, and nobody holds that. If it never was, give it up"
+            " with --accept afterwards."
+        )
     if drafted and not dry_run:
         printing.sentence("A running daemon goes on at its next look.")
 
@@ -98,10 +113,13 @@ def _follows_clusters(memory: Memory, tips: Tips) -> bool:
 
 
 def _describe_lost(memory: Memory, drafted: Sequence[Restoration]) -> list[str]:
-    """List what of the ledger a person gives up."""
+    """List what of the ledger a person gives up: what was known, or what the branch has had since."""
     lost: list[str] = []
     for each in drafted:
         if each.way is not RestoreWay.ACCEPT:
+            if each.loss.is_output and each.loss.tip is not None:
+                with suppress(OverspillError):
+                    lost += _differences(memory.branch.ledger(each.loss.tip), memory.branch.ledger(each.loss.known))
             continue
         try:
             known = memory.branch.ledger(each.loss.known)

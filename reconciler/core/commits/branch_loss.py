@@ -106,5 +106,6 @@ def accept_message(loss: BranchLoss) -> str:
 
 
 def _message(subject: str, why: str, loss: BranchLoss) -> str:
-    trailers = write_trailers([(Trailer.ACTION, Action.START), (Trailer.SUPERSEDES, loss.known)])
+    cluster = [] if loss.is_output else [(Trailer.CLUSTER, loss.branch.rpartition("/")[2])]
+    trailers = write_trailers([(Trailer.ACTION, Action.START), *cluster, (Trailer.SUPERSEDES, loss.known)])
     return f"{subject}\n\n{why[0].upper()}{why[1:]}\n\n{trailers}\n"

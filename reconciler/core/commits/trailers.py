@@ -151,6 +151,12 @@ def is_own(commit: LoggedCommit, committer: Identity) -> bool:
     return Trailer.ACTION.among(commit) and commit.committer.email == committer.email
 
 
+def is_for_cluster(commit: LoggedCommit) -> bool:
+    """Tell whether a commit of ours was written for the branch of a cluster, and not for the output branch."""
+    settles = action(commit) is Action.START and Trailer.CLUSTER.among(commit)
+    return settles or Trailer.OUTPUT.among(commit)
+
+
 def trailers(change: Change, source: CommitId, demand: str = "", request_id: str = "") -> str:
     """Write the trailers of a change that was decided on this commit of the source branch, and on this past demand.
 
