@@ -38,7 +38,7 @@ def fleet(number: int, namespace: str, note: Any) -> Desired:
 
 def namespaces(drafts: SubsetDrafts, wanted: Desired, now: datetime, workspace: str = "llm") -> Counter[str]:
     """Count the namespaces in which the workloads of a workspace need the Secret of the patch, as of a moment."""
-    (only,) = spreading(subset("all", patch=PATCH)).spread.subsets  # type: ignore[union-attr]
+    (only,) = spreading(subset("all", patch=PATCH)).spread.subsets
     needed = [
         drafts.needed(one, wanted.policies[name], only, wanted.clusters[ClusterName("worker-2")], now=now)
         for name, one in wanted.templates.items()
