@@ -542,12 +542,12 @@ class GitRepository:
         remedy = "(name the last commit of that branch, as the engine of a cluster shows it)"
         if own is None:
             why = "Overspill has written neither it nor one shortly before it"
-            raise InvalidInput(f"commit {commit[:12]} is none of branch {output}: {why} {remedy}")
+            raise InvalidInput(f"commit {commit[:12]} does not belong to branch {output}: {why} {remedy}")
         try:
             return read_commit_id(Trailer.OUTPUT.read(own))
         except ValueError as error:
             why = "it is of a cluster's branch, and names no commit of the output branch"
-            raise InvalidInput(f"commit {commit[:12]} is none of branch {output}: {why} {remedy}") from error
+            raise InvalidInput(f"commit {commit[:12]} does not belong to branch {output}: {why} {remedy}") from error
 
     def rehearse_signature(self) -> None:
         """Sign nothing in particular; see `ports.PushRehearsal`."""
