@@ -604,6 +604,19 @@ def test_known_tip_gives_way_to_no_commit_beside_it(
     assert remote.git("show", f"placements:{RECORD}") == "n: 4"
 
 
+@pytest.mark.parametrize("reported_by", ["w2", ""])
+def test_known_tip_that_is_none_of_ours_is_not_forgotten_because_somebody_names_it(
+    remote: Remote, tmp_path: Path, reported_by: str
+) -> None:
+    tip = [remote.commit("placements", {"notes.md": str(number)}) for number in range(2)][-1]
+    with GitRepository(remote.url, cache=tmp_path / "new") as repository:
+        repository.fetch()
+        remote.move("placements", None)
+        known = repository._branches.known
+        known.hear(KnownTip(commit=tip, reported_by=reported_by), known.output_ref)
+        assert [loss.known for loss in repository.fetch().losses] == [tip]
+
+
 @pytest.mark.parametrize("kind", ["never was", BranchLossKind.REWOUND, BranchLossKind.GONE])
 def test_word_of_a_person_lasts_as_long_as_the_command(
     remote: Remote, known: list[CommitId], kind: str, tmp_path: Path

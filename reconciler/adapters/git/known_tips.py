@@ -228,7 +228,8 @@ class KnownTips:
                     losses[branch] = loss
                     break
             if told and branch not in losses and (stands != told.commit or ref not in refs):
-                loss = self._judge_branch(branch, ref, told, stands, is_told=True)
+                is_told = told.commit not in {tip.commit for tip in (own, expected) if tip}
+                loss = self._judge_branch(branch, ref, told, stands, is_told=is_told)
                 if loss is not None:
                     losses[branch] = loss
         settled = {ref for ref in (*self.expected, *self.told) if ref in known and self.branch(ref) not in losses}
