@@ -1,0 +1,130 @@
+"""Whole passes after the tests of Karmada, OpenKruise, Kueue and LeaderWorkerSet, whose cases lie beside the checkout.
+
+Each case is a fleet, what its clusters show, and what has to be placed. The runner lies with the cases. A known
+difference to a peer is listed there with its reason (`allow.txt`); what the product still does wrong is listed here.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+CASES = ROOT.parent / "shared" / "cases"
+PEERS, DEMAND = CASES / "peers", CASES / "demand"
+
+_TOPOLOGY = "a LeaderWorkerSet without leaderTemplate counts as two pod sets, where Kueue makes one"
+_PATCH = "check accepts a subset whose patch makes no valid pod"
+_REPEATED = "a chart that runs once is begun on each cluster with room"
+_SHARES = "a move goes to the first cluster with room, whatever the strategy of the policy divides"
+_BOUNDS = "a move goes to the first cluster with room, so that a lower bound on clusters or groups is lost"
+_FORBIDDEN = "a cluster that the policy's labels forbid keeps its burst, and it is renewed there"
+
+WRONG: Mapping[str, str] = {
+    "karmada-region-03": "of several groups of clusters that suffice the roomiest is taken, not the best",
+    "karmada-join-01": _SHARES,
+    "karmada-relocate-01": _SHARES,
+    "karmada-relocate-03": _BOUNDS,
+    "karmada-relocate-04": _BOUNDS,
+    "karmada-relocate-07": _BOUNDS,
+    "karmada-failover-02": "a burst stays on a cluster with a NoExecute taint that it does not tolerate",
+    "karmada-affinity-04": _FORBIDDEN,
+    "karmada-affinity-06": _FORBIDDEN,
+    "kruise-patch-01": _PATCH,
+    "kruise-patch-03": _PATCH,
+    "kruise-patch-04": _PATCH,
+    "kruise-patch-07": _PATCH,
+    "kruise-patch-09": _PATCH,
+    "kruise-patch-13": _PATCH,
+    "kruise-patch-15": _PATCH,
+    "kruise-patch-16": "an unknown field of a patch is written into the manifest",
+    "kruise-patch-19": "a patch of resources is refused where live pods and template differ, without that cause",
+    "mk-tas-01": _TOPOLOGY,
+    "mk-tas-06": _TOPOLOGY,
+    "mk-tas-08": _TOPOLOGY,
+    "mk-finish-03": "a Job is reverted when its burstDuration is over, and begins again on another cluster",
+    "mk-once-01": _REPEATED,
+    "mk-once-02": _REPEATED,
+    "mk-once-05": _REPEATED,
+}
+"""Cases that the product fails, with what it does wrong."""
+
+
+@cache
+def runner() -> ModuleType:
+    """Load the runner of the cases."""
+    spec = importlib.util.spec_from_file_location("shared_run_cases", PEERS / "run_cases.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@cache
+def differences() -> Mapping[str, str]:
+    """Read why cases may end otherwise here than with a peer, by id."""
+    lines = (PEERS / "allow.txt").read_text().splitlines()
+    rows = (line.partition(" ") for line in lines if line.strip() and not line.startswith("#"))
+    return {name: why for name, _, why in rows}
+
+
+def cases() -> list[Any]:
+    """Make a parameter of each case; a single one that says what is missing where none is there."""
+    if not PEERS.is_dir():
+        return [pytest.param({}, id="none", marks=pytest.mark.skip(reason="no peers in ../shared/cases"))]
+    listed = [case for path in sorted(PEERS.glob("*.json")) for case in json.loads(path.read_text())["cases"]]
+    return [pytest.param(case, id=case["id"], marks=_marks(case["id"])) for case in listed]
+
+
+def _marks(name: str) -> tuple[pytest.MarkDecorator, ...]:
+    wrong = WRONG.get(name)
+    return (pytest.mark.xfail(strict=True, raises=AssertionError, reason=wrong),) if wrong else ()
+
+
+@pytest.mark.parametrize("case", cases())
+def test_case_of_a_peer_ends_as_there(case: dict[str, Any]) -> None:
+    wrong, _ = runner().run(case)
+    if wrong and case["id"] in differences():
+        pytest.xfail(differences()[case["id"]])
+    assert wrong == []
+
+
+@pytest.mark.skipif(not PEERS.is_dir(), reason="no peers in ../shared/cases")
+def test_every_case_that_is_listed_as_wrong_exists_and_is_no_known_difference() -> None:
+    known = {case["id"] for path in PEERS.glob("*.json") for case in json.loads(path.read_text())["cases"]}
+    assert WRONG.keys() <= known
+    assert not WRONG.keys() & differences().keys()
+
+
+@pytest.mark.exhaustive(one_in=None)  # each runs the command against API servers of its own, for half a minute
+@pytest.mark.parametrize(
+    "script",
+    [
+        pytest.param(
+            script,
+            marks=pytest.mark.xfail(
+                strict=True,
+                raises=AssertionError,
+                reason="scale-down takes replicas by the order of clusters, those that serve before those that do not",
+            ),
+        )
+        for script in ("k4910_gives_back_what_runs.py", "k4910b_gives_back_what_serves.py")
+    ],
+)
+def test_what_serves_is_given_back_last(script: str) -> None:
+    if not (DEMAND / script).exists():
+        pytest.skip(f"no {script} in ../shared/cases/demand")
+    done = subprocess.run(
+        [sys.executable, "-B", DEMAND / script], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
