@@ -14,8 +14,11 @@ REASONED = re.compile(
 )
 """What is passed over is named, and at least two words say why."""
 ELSEWHERE = re.compile(r"(?:--?|#) *(?:as (?:said )?(?:above|below|there)|see (?:above|below))$")
-SKIP = re.compile(r"pytest\.(?:skip\(|mark\.(?:skip|skipif|xfail)\(|importorskip\()")
+SKIP = re.compile(r"pytest\.(?:skip\(|mark\.(?:skip|skipif)\(|importorskip\()")
 SKIPPED = re.compile(r"pytest\.(?:skip\([^)]|mark\.skipif\(.*reason=)")
+XFAIL = re.compile(r"pytest\.mark\.xfail\b")
+XFAILED = re.compile(r"pytest\.mark\.xfail\(\s*strict=True,(?:\s*raises=\w+,)?\s*reason=[^,)]{2,}")
+"""What the product does wrong is named, and whoever mends it has to take the mark off."""
 
 
 @cache
@@ -41,6 +44,14 @@ def test_what_is_skipped_says_what_is_missing() -> None:
     skips = [(place, line) for place, line in lines() if SKIP.search(line)]
     assert skips
     assert [place for place, line in skips if not SKIPPED.search(line)] == []
+
+
+def test_what_is_expected_to_fail_says_what_the_product_does_wrong() -> None:
+    modules = [path for path in sorted((CHECKOUT / "tests").rglob("*.py")) if path != Path(__file__)]
+    marks = [
+        (path, text, match.start()) for path in modules for text in [path.read_text()] for match in XFAIL.finditer(text)
+    ]
+    assert [str(path) for path, text, at in marks if not XFAILED.match(text, at)] == []
 
 
 def test_no_test_silences_a_type_checker_that_never_reads_it() -> None:

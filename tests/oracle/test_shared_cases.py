@@ -21,6 +21,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 CASES = ROOT.parent / "shared" / "cases"
 PEERS, DEMAND = CASES / "peers", CASES / "demand"
+there = pytest.mark.skipif(not PEERS.is_dir(), reason="no peers in ../shared/cases")
 
 _TOPOLOGY = "a LeaderWorkerSet without leaderTemplate counts as two pod sets, where Kueue makes one"
 _PATCH = "check accepts a subset whose patch makes no valid pod"
@@ -79,9 +80,7 @@ def differences() -> Mapping[str, str]:
 
 
 def cases() -> list[Any]:
-    """Make a parameter of each case; a single one that says what is missing where none is there."""
-    if not PEERS.is_dir():
-        return [pytest.param({}, id="none", marks=pytest.mark.skip(reason="no peers in ../shared/cases"))]
+    """Make a parameter of each case; none where they are not there."""
     listed = [case for path in sorted(PEERS.glob("*.json")) for case in json.loads(path.read_text())["cases"]]
     return [pytest.param(case, id=case["id"], marks=_marks(case["id"])) for case in listed]
 
@@ -91,6 +90,7 @@ def _marks(name: str) -> tuple[pytest.MarkDecorator, ...]:
     return (pytest.mark.xfail(strict=True, raises=AssertionError, reason=wrong),) if wrong else ()
 
 
+@there
 @pytest.mark.parametrize("case", cases())
 def test_case_of_a_peer_ends_as_there(case: dict[str, Any]) -> None:
     wrong, _ = runner().run(case)
@@ -99,7 +99,7 @@ def test_case_of_a_peer_ends_as_there(case: dict[str, Any]) -> None:
     assert wrong == []
 
 
-@pytest.mark.skipif(not PEERS.is_dir(), reason="no peers in ../shared/cases")
+@there
 def test_every_case_that_is_listed_as_wrong_exists_and_is_no_known_difference() -> None:
     known = {case["id"] for path in PEERS.glob("*.json") for case in json.loads(path.read_text())["cases"]}
     assert WRONG.keys() <= known
@@ -107,20 +107,12 @@ def test_every_case_that_is_listed_as_wrong_exists_and_is_no_known_difference() 
 
 
 @pytest.mark.exhaustive(one_in=None)  # each runs the command against API servers of its own, for half a minute
-@pytest.mark.parametrize(
-    "script",
-    [
-        pytest.param(
-            script,
-            marks=pytest.mark.xfail(
-                strict=True,
-                raises=AssertionError,
-                reason="scale-down takes replicas by the order of clusters, those that serve before those that do not",
-            ),
-        )
-        for script in ("k4910_gives_back_what_runs.py", "k4910b_gives_back_what_serves.py")
-    ],
+@pytest.mark.xfail(
+    strict=True,
+    raises=AssertionError,
+    reason="scale-down takes replicas by the order of clusters, those that serve before those that do not",
 )
+@pytest.mark.parametrize("script", ["k4910_gives_back_what_runs.py", "k4910b_gives_back_what_serves.py"])
 def test_what_serves_is_given_back_last(script: str) -> None:
     if not (DEMAND / script).exists():
         pytest.skip(f"no {script} in ../shared/cases/demand")
