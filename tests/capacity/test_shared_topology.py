@@ -23,7 +23,7 @@ from tests.builders.group_bursts import fleet, lacks
 from tests.builders.inputs import NOW, free, gpus, inputs, plan, shape
 from tests.builders.platform_objects import obj
 from tests.builders.requests import BOOKINFO, deployment, holds, manifests, placed, record, request, wants
-from tests.builders.workload_kinds import lws, pod
+from tests.builders.workload_kinds import SAMPLES, lws, pod, template
 from tests.capacity.test_exclusive_topology import decided, fits, marked, named, racks
 from tests.capacity.test_gangs import refused
 
@@ -101,6 +101,57 @@ def test_nodes_without_the_label_are_in_no_domain_and_a_label_of_none_is_told() 
 )
 def test_each_group_of_a_set_needs_one_domain_for_its_workers(each: list[tuple[int, ...]], fit: bool) -> None:
     assert fits(racks(*each), groups({POD_SET: "rack"}, {POD_SET: "rack"})) is fit
+
+
+def set_of_one_template(annotations: dict[str, str], number: int = 2, size: int = 3) -> Json:
+    """Make a LeaderWorkerSet without a leaderTemplate, whose pods take 8 GPUs each."""
+    made = lws(number, size)
+    made["spec"]["leaderWorkerTemplate"]["workerTemplate"]["metadata"]["annotations"] = annotations
+    return made
+
+
+@pytest.mark.parametrize(
+    ("each", "fit"),
+    [
+        ([(8, 8, 8), (8, 8, 8)], True),
+        ([(8,) * 6], True),
+        ([(8, 8), (8, 8), (8, 8)], False),
+        ([(8, 8, 8), (8, 8)], False),
+    ],
+)
+def test_a_group_without_a_leader_template_needs_one_domain_for_all_of_its_pods(
+    each: list[tuple[int, ...]], fit: bool
+) -> None:
+    assert fits(racks(*each), set_of_one_template({POD_SET: "rack"})) is fit
+
+
+@pytest.mark.parametrize(
+    ("each", "fit"),
+    [([(8, 8), (8, 8)], True), ([(8, 8, 8, 8)], True), ([(8,), (8, 8, 8)], False), ([(8, 8, 8), (8,)], False)],
+)
+def test_slices_of_a_group_without_a_leader_template_count_its_leader(each: list[tuple[int, ...]], fit: bool) -> None:
+    assert fits(racks(*each), set_of_one_template({SLICE: "rack", SLICE_SIZE: "2"}, number=1, size=4)) is fit
+
+
+def test_slices_divide_the_pods_of_one_group() -> None:
+    made = set_of_one_template({SLICE: "rack", SLICE_SIZE: "2"}, number=2, size=3)
+    assert "which cannot be counted here" in refused(decided(racks((8,) * 6), made))
+
+
+def test_a_label_of_single_nodes_wants_all_pods_of_a_group_on_one_node() -> None:
+    made = lws(1, 3, worker=2)
+    made["spec"]["leaderWorkerTemplate"]["workerTemplate"]["metadata"]["annotations"] = {POD_SET: "rack"}
+    assert fits(racks((6,), (4,)), made)
+    assert not fits(racks((4,), (2,)), made)
+
+
+@pytest.mark.parametrize(
+    ("kind", "alone"), [("ReplicationController", True), ("StatefulSet of OpenKruise", True), ("StatefulSet", False)]
+)
+def test_pods_of_kinds_that_kueue_has_no_integration_for_share_no_domain(kind: str, alone: bool) -> None:
+    made, _ = SAMPLES[kind]
+    bound = {**template(1), "metadata": {"labels": {"app": "model"}, "annotations": {POD_SET: "rack"}}}
+    assert fits(racks((1,), (1,), (1,)), {**made, "spec": {**made["spec"], "template": bound}}) is alone
 
 
 def test_pod_sets_of_one_group_name_go_to_one_domain() -> None:

@@ -184,7 +184,7 @@ def test_bursts_of_one_pass_whose_policies_differ_in_topology_alone_get_answers_
 
 
 def test_the_domain_of_a_policy_is_around_those_that_groups_ask_for() -> None:
-    made = lws("{{ replicas }}", 5)
+    made = lws("{{ replicas }}", 5, leader=8)
     made["spec"]["leaderWorkerTemplate"]["workerTemplate"]["metadata"]["annotations"] = {POD_SET: "block"}
     wanted = fleet(made, policy=required("rack", "worker-2"))
 

@@ -15,14 +15,12 @@ from reconciler.core.capacity.shared_topology import (
     UNCOUNTABLE,
     ShapedPods,
     SharedDomain,
-    object_annotations,
     shared_domains,
-    template_annotations,
-    topology_obstacle,
 )
 from reconciler.core.pods.resource_claims import TemplateRecord, pod_claims, read_template, with_claims
 from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.core.workloads.builtin_kinds import BUILT_IN
+from reconciler.core.workloads.kueue_pod_sets import object_annotations, template_annotations
 from reconciler.core.workloads.paths import at
 from reconciler.core.workloads.pods import TemplatePods
 from reconciler.model.capacity import DeviceOption, DeviceRequest, ReplicaShape
@@ -83,8 +81,5 @@ def _obstacles(pods: TemplatePods, manifest: Mapping[str, Json]) -> Iterator[str
     for key in _FRACTIONS:
         if key in annotations:
             yield f"asks for a part of a GPU ({key}), {UNCOUNTABLE}"
-    topology = topology_obstacle(pods, manifest) if several else ""
-    if topology:
-        yield f"{topology}, {UNCOUNTABLE}"
     if several and at(manifest, path("spec.networkTopology.mode")) == "hard":
         yield f"wants its pods in one network domain (networkTopology), {UNCOUNTABLE}"

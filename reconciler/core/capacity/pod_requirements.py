@@ -18,7 +18,13 @@ from reconciler.core.capacity.exclusive_topology import TopologyDomains, read_ex
 from reconciler.core.capacity.gpu_models import gpus_of_pod
 from reconciler.core.capacity.gpu_requests import gpu_pod_shape
 from reconciler.core.capacity.pod_anti_affinity import merged_identities
-from reconciler.core.capacity.shared_topology import ShapedPods, SharedDomain, read_shared_domains, uncounted_topology
+from reconciler.core.capacity.shared_topology import (
+    UNCOUNTABLE,
+    ShapedPods,
+    SharedDomain,
+    read_shared_domains,
+    topology_obstacles,
+)
 from reconciler.core.pods.label_selectors import reject_mixed_rules
 from reconciler.core.pods.pod_affinity import pod_on_node
 from reconciler.core.pods.pod_shape import replica_shape
@@ -223,7 +229,7 @@ def pods_of_spec(spec: DeploySpec, kinds: Kinds = NO_KINDS) -> ManifestPods:
         try:
             others = tuple(manifests[other] for other in named if other in manifests)
             made = _pod_maker(manifests[name], kinds, known)
-            pod_sets, made_of, shaped = _pod_sets(made, kinds, others)
+            pod_sets, made_of, shaped, obstacles = _pod_sets(made, kinds, others)
             gang = _gang(made, kinds, pod_sets, manifests[name])
             apart = read_exclusive_topology(made, kinds)
         except MALFORMED:
@@ -232,7 +238,7 @@ def pods_of_spec(spec: DeploySpec, kinds: Kinds = NO_KINDS) -> ManifestPods:
         parts += pod_sets
         pods += made_of
         shared += read_shared_domains(made, kinds, shaped)
-        uncounted = uncounted or uncounted_topology(made, kinds, shaped)
+        uncounted = uncounted or next(iter(obstacles.values()), "")
         claiming += shaped
         gangs += () if gang is None else (gang,)
         if apart is not None:
@@ -325,12 +331,12 @@ def _describe(manifest: Mapping[str, Json], kinds: Kinds, others: Iterable[Mappi
 
 def _pod_sets(
     manifest: Mapping[str, Json], kinds: Kinds, others: tuple[Mapping[str, Json], ...]
-) -> tuple[tuple[PodSet, ...], list[tuple[Hashable, PodOnNode]], list[ShapedPods]]:
+) -> tuple[tuple[PodSet, ...], list[tuple[Hashable, PodOnNode]], list[ShapedPods], Mapping[int, str]]:
     """Read the pods of one object, merged by shape; none where they cannot be counted.
 
     The second value is each template's pod as rules see it, with the likeness of its shape, the third the pods of each
-    template by themselves. A number of replicas that
-    an expression gives counts as one. Raises one of MALFORMED where it cannot be read.
+    template by themselves, the fourth `topology_obstacles`. A number of replicas that an expression gives counts as
+    one. Raises one of MALFORMED where it cannot be read.
     """
     for finding in pod_template.check_pod_template(manifest, kinds=kinds):
         raise ValueError(finding.message)
@@ -338,11 +344,15 @@ def _pod_sets(
     pods: list[tuple[Hashable, PodOnNode]] = []
     roles: list[PodRole] = []
     shaped: list[ShapedPods] = []
-    for template_pods in read_pods(manifest, kinds, others):
+    templates = tuple(read_pods(manifest, kinds, others))
+    obstacles = topology_obstacles(manifest, kinds, templates)
+    for position, template_pods in enumerate(templates):
         if template_pods.replicas is None:
             raise ValueError("the number of its pods is unknown")
         metadata = pod_metadata(manifest, template_pods.place)
         shape = pod_shape(template_pods, manifest, others)
+        if position in obstacles and not shape.obstacle:
+            shape = replace(shape, obstacle=f"{obstacles[position]}, {UNCOUNTABLE}")
         shaped.append((template_pods, shape))
         earlier = parts.get(shape.likeness)
         shape = replace(shape, who=merged_identities((shape, earlier.shape))) if earlier else shape
@@ -358,7 +368,7 @@ def _pod_sets(
     kind = kind_of(manifest, kinds)
     least = pods_to_start(roles, manifest, kind) if kind is not None else {}
     counted = tuple(replace(pods, least=least.get(likeness)) for likeness, pods in parts.items() if pods.replicas)
-    return counted, pods, shaped
+    return counted, pods, shaped, obstacles
 
 
 def _gang(

@@ -3,9 +3,10 @@
 A domain is all nodes with the same value of a label, as a rack or an NVLink domain; a node without the label is in
 none. Unlike an exclusive domain (`exclusive_topology`), it may hold pods of others. Who asks for one:
 
-- Kueue's ``podset-required-topology`` on a pod template, for its pods, and ``podset-slice-required-topology`` for each
-  slice of them (https://kueue.sigs.k8s.io/docs/concepts/topology_aware_scheduling/). Of a LeaderWorkerSet each group
-  has pod sets of its own; those with one ``podset-group-name`` go together.
+- Kueue's ``podset-required-topology`` on a pod template, for its pod set (`kueue_pod_sets`), and
+  ``podset-slice-required-topology`` for each slice of that
+  (https://kueue.sigs.k8s.io/docs/concepts/topology_aware_scheduling/). Pod sets of one ``podset-group-name`` go
+  together.
 - KAI's ``topology-required-placement`` on an object, for all pods of each of its groups
   (https://github.com/NVIDIA/KAI-Scheduler, docs/topology).
 - NVIDIA's ComputeDomain, for all pods that claim its channel: they reach each other by NVLink within one clique
@@ -28,8 +29,13 @@ from reconciler.core.capacity.exclusive_topology import ShapeCounts, merge_shape
 from reconciler.core.capacity.gpu_models import gpus_of_pod
 from reconciler.core.capacity.node import keep_to_domain
 from reconciler.core.capacity.remedies import ADD_NODES
-from reconciler.core.pods.pod_references import as_mapping
 from reconciler.core.workloads.builtin_kinds import Kinds, kind_of
+from reconciler.core.workloads.kueue_pod_sets import (
+    KueuePodSet,
+    kueue_pod_sets,
+    object_annotations,
+    template_annotations,
+)
 from reconciler.core.workloads.paths import at
 from reconciler.core.workloads.pods import TemplatePods, group_count
 from reconciler.model.capacity import ReplicaShape
@@ -48,11 +54,10 @@ _POD_SET_GROUP = "kueue.x-k8s.io/podset-group-name"
 _SLICE = "kueue.x-k8s.io/podset-slice-required-topology"
 _SLICE_SIZE = "kueue.x-k8s.io/podset-slice-size"
 _OBJECT = "kai.scheduler/topology-required-placement"
-_UNCOUNTED = (
-    "kueue.x-k8s.io/podset-slice-required-topology-constraints",
-    "kai.scheduler/segment-topology-required-placement",
-)
-"""Annotations that require several levels of domains, or domains by the index of a pod."""
+_LEVELS = "kueue.x-k8s.io/podset-slice-required-topology-constraints"
+"""Requires several levels of domains."""
+_SEGMENTS = "kai.scheduler/segment-topology-required-placement"
+"""Requires domains by the index of a pod."""
 _MAX_GROUPS = 10_000
 """Groups that are listed; clusters have fewer nodes (Kubernetes supports 5,000), so that more fit nowhere."""
 
@@ -105,44 +110,62 @@ def read_shared_domains(
     kind = kind_of(manifest, kinds)
     if kind is None or kind.one_by_one:  # each pod is a group of its own
         return
-    number = min(_MAX_GROUPS, max(1, group_count(manifest, kind) or 1))
+    groups = min(_MAX_GROUPS, max(1, group_count(manifest, kind) or 1))
     whole = object_annotations(manifest).get(_OBJECT)
     if isinstance(whole, str):
-        yield from shared_domains(whole, [(shape, (made.replicas or 0) // number) for made, shape in pods], number)
-    for (key, slice_key, _), members in _pod_sets(manifest, pods).items():
-        slices: tuple[SharedDomain, ...] = ()
-        parts = [(shape, (made.replicas or 0) // number) for made, shape in members]
-        if slice_key:
-            ((made, shape),) = members  # of a group of pod sets they cannot be counted
-            size = _slice_size(made, manifest)
-            slices = tuple(shared_domains(slice_key, [(shape, size)], parts[0][1] // size))
+        yield from shared_domains(whole, [(shape, (made.replicas or 0) // groups) for made, shape in pods], groups)
+    made_of = [made for made, _ in pods]
+    together: dict[tuple[str, Hashable], list[tuple[ReplicaShape, int]]] = {}
+    for position, pod_set in enumerate(kueue_pod_sets(manifest, kinds, made_of)):
+        if _obstacle(pod_set, made_of, manifest):
+            continue
+        key, slice_key = (str(pod_set.annotations.get(name) or "") for name in (_POD_SET, _SLICE))
+        parts = [(pods[index][1], number) for index, number in pod_set.parts]
+        if not slice_key:
+            together.setdefault((key, pod_set.annotations.get(_POD_SET_GROUP) or position), []).extend(parts)
+            continue
+        size = _slice_size(pod_set, made_of, manifest)
+        slices = tuple(shared_domains(slice_key, [(parts[0][0], size)], pod_set.size // size))
         if key:
-            yield from (replace(domain, inner=slices) for domain in shared_domains(key, parts, number))
+            yield from shared_domains(key, parts, groups, inner=slices)
         else:
-            yield from slices * number
+            yield from slices * groups
+    for (key, _), parts in together.items():
+        if key:
+            yield from shared_domains(key, parts, groups)
 
 
-def topology_obstacle(pods: TemplatePods, manifest: Mapping[str, Json]) -> str:
-    """Say which required topology of a template's pods cannot be counted; empty where all of it can."""
-    annotations = template_annotations(pods, manifest)
-    for key in _UNCOUNTED:
-        if key in annotations:
-            return f"wants its pods in topology domains ({key})"
-    if _SLICE not in annotations:
+def topology_obstacles(manifest: Mapping[str, Json], kinds: Kinds, pods: Sequence[TemplatePods]) -> Mapping[int, str]:
+    """Say which required topology of an object's pods cannot be counted, by the position of their template.
+
+    Templates without such a topology are left out. `pods` are all pods of the object.
+    """
+    kind = kind_of(manifest, kinds)
+    obstacles = {
+        position: obstacle
+        for pod_set in kueue_pod_sets(manifest, kinds, pods)
+        if (obstacle := _obstacle(pod_set, pods, manifest))
+        for position, _ in pod_set.parts
+    }
+    if kind is not None and not kind.one_by_one:
+        for position, made in enumerate(pods):
+            if made.replicas != 1 and _SEGMENTS in template_annotations(made, manifest):
+                obstacles.setdefault(position, f"wants its pods in topology domains ({_SEGMENTS})")
+    return obstacles
+
+
+def _obstacle(pod_set: KueuePodSet, pods: Sequence[TemplatePods], manifest: Mapping[str, Json]) -> str:
+    """Say which required topology of a pod set cannot be counted; empty where all of it can, and for a single pod."""
+    if pod_set.size == 1:
         return ""
-    size = _slice_size(pods, manifest)
-    if not size or (pods.replicas or 0) % size or _POD_SET_GROUP in annotations:
+    if _LEVELS in pod_set.annotations:
+        return f"wants its pods in topology domains ({_LEVELS})"
+    if _SLICE not in pod_set.annotations:
+        return ""
+    size = _slice_size(pod_set, pods, manifest)
+    if not size or pod_set.size % size or _POD_SET_GROUP in pod_set.annotations:
         return f"wants slices of its pods in topology domains ({_SLICE})"
     return ""
-
-
-def uncounted_topology(manifest: Mapping[str, Json], kinds: Kinds, pods: Sequence[ShapedPods]) -> str:
-    """Say which required topology of an object's pods cannot be counted; empty where all of it can."""
-    kind = kind_of(manifest, kinds)
-    if kind is None or kind.one_by_one:
-        return ""
-    obstacles = (topology_obstacle(made, manifest) for made, _ in pods if made.replicas != 1)
-    return next(filter(None, obstacles), "")
 
 
 def assign_shared_domains(
@@ -308,35 +331,11 @@ def shared_domains(
         yield from [unit] * min(number, _MAX_GROUPS)
 
 
-def _pod_sets(
-    manifest: Mapping[str, Json], pods: Sequence[ShapedPods]
-) -> Mapping[tuple[str, str, object], list[ShapedPods]]:
-    """Gather the pods of templates with Kueue's annotations by the labels of all and of slices, and by their group."""
-    sets: dict[tuple[str, str, object], list[ShapedPods]] = {}
-    for position, (made, shape) in enumerate(pods):
-        annotations = template_annotations(made, manifest)
-        key, slice_key = (str(annotations.get(name) or "") for name in (_POD_SET, _SLICE))
-        if made.replicas and (key or slice_key) and not topology_obstacle(made, manifest):
-            sets.setdefault((key, slice_key, annotations.get(_POD_SET_GROUP) or position), []).append((made, shape))
-    return sets
-
-
-def _slice_size(pods: TemplatePods, manifest: Mapping[str, Json]) -> int:
+def _slice_size(pod_set: KueuePodSet, pods: Sequence[TemplatePods], manifest: Mapping[str, Json]) -> int:
     """Return the pods of one of Kueue's slices: as annotated, else one job of a JobSet; 0 where that is unknown."""
-    stated = template_annotations(pods, manifest).get(_SLICE_SIZE)
+    stated = pod_set.annotations.get(_SLICE_SIZE)
     if stated is not None:
         return (whole_number(stated) or 0) if isinstance(stated, str) else 0
-    jobs = at(manifest, (*pods.place.item, "replicas")) if pods.place.item else 0
-    return (pods.replicas or 0) // jobs if type(jobs) is int and jobs > 0 else 0
-
-
-def template_annotations(pods: TemplatePods, manifest: Mapping[str, Json]) -> Mapping[str, Json]:
-    """Return the annotations of a pod template, or those beside a pod spec that stands without metadata."""
-    spec_path = tuple(map(str, pods.place.loc))
-    beside = spec_path[-1:] in (("spec",), ("podSpec",))
-    return object_annotations(as_mapping(at(manifest, spec_path[:-1] if beside else spec_path)))
-
-
-def object_annotations(value: Mapping[str, Json]) -> Mapping[str, Json]:
-    """Return the annotations of an object, or of a template of one."""
-    return as_mapping(at(value, ("metadata", "annotations"))) or as_mapping(value.get("annotations"))
+    item = pods[pod_set.parts[0][0]].place.item
+    jobs = at(manifest, (*item, "replicas")) if item else 0
+    return pod_set.size // jobs if type(jobs) is int and jobs > 0 else 0

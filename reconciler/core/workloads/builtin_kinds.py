@@ -44,6 +44,7 @@ def spec_template_kind(
     plural: str = "",
     short_name: str = "",
     one_by_one: bool = False,
+    unqueued: bool = False,
 ) -> WorkloadKind:
     """Describe a kind that makes ``spec.replicas`` pods of ``spec.template``."""
     return WorkloadKind(
@@ -55,6 +56,7 @@ def spec_template_kind(
         counted=counted,
         ordinals=kind == "StatefulSet",
         one_by_one=one_by_one,
+        unqueued=unqueued,
         spreads=counted and bool(group),
         plural=plural,
         short_name=short_name,
@@ -137,6 +139,7 @@ def sets() -> Iterator[WorkloadKind]:
             ),
         ),
         together=Group(called="replica of the set", counts=(copies,), label="grove.io/podcliqueset-replica-index"),
+        unqueued=True,
         marks=(Mark(label="app.kubernetes.io/part-of", beside=(("app.kubernetes.io/managed-by", "grove-operator"),)),),
         checked="Grove fcc3b3b (2026-08-19)",
     )
@@ -157,6 +160,7 @@ def training() -> Iterator[WorkloadKind]:
             ),
         ),
         together=Group(called="job", gang=path("spec.minAvailable")),
+        unqueued=True,
         once=True,
         references=(
             (path("spec.queue"), Category.QUEUES),
@@ -297,7 +301,7 @@ def rolling() -> Iterator[WorkloadKind]:
     checked = "Kruise 07169cf (2026-07-02)"
     versions = ("v1alpha1", "v1beta1")
     yield spec_template_kind("apps.kruise.io", "CloneSet", versions, checked, one_by_one=True)
-    yield spec_template_kind("apps.kruise.io", "StatefulSet", versions, checked)
+    yield spec_template_kind("apps.kruise.io", "StatefulSet", versions, checked, unqueued=True)
     yield spec_template_kind("apps.kruise.io", "DaemonSet", versions, checked, counted=False)
     yield WorkloadKind(
         group="apps.kruise.io",
@@ -368,6 +372,7 @@ def serving() -> Iterator[WorkloadKind]:
             _component("transformer", optional=True),
             _component("explainer", ("art",), optional=True),
         ),
+        unqueued=True,
         unknown=(path("spec.predictor.workerSpec"),),
         references=((path("spec.predictor.model.runtime"), Category.RUNTIMES),),
         marks=(Mark(label="serving.kserve.io/inferenceservice"),),
@@ -476,7 +481,7 @@ def _kubernetes() -> Iterator[WorkloadKind]:
         plural="pods",
         checked=_KUBERNETES,
     )
-    yield spec_template_kind("", "ReplicationController", ("v1",), _KUBERNETES)
+    yield spec_template_kind("", "ReplicationController", ("v1",), _KUBERNETES, unqueued=True)
     for kind, short_name in (("Deployment", "deploy"), ("StatefulSet", "sts"), ("ReplicaSet", "")):
         yield spec_template_kind(
             "apps",

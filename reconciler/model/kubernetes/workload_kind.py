@@ -163,6 +163,8 @@ class WorkloadKind:
     """Whether the pods are numbered."""
     one_by_one: bool = False
     """Whether Kueue and KAI admit its pods one by one."""
+    unqueued: bool = False
+    """Whether Kueue has no integration for the kind, so that it admits each of its pods as a Workload of its own."""
     spreads: bool = False
     """Whether OpenKruise spreads its replicas without a whitelist."""
     plural: str = ""
