@@ -15,14 +15,14 @@ from reconciler.core.capacity.admission_defaults import with_admission_defaults
 from reconciler.core.capacity.gangs import GangWorkload
 from reconciler.core.cost.prices import price_of
 from reconciler.core.decide.assign.assignment import Assignment
-from reconciler.core.decide.assign.copies import assess_copy
+from reconciler.core.decide.assign.copies import assess_unit
 from reconciler.core.decide.assign.gang_placement import assess_missing
 from reconciler.core.decide.assign.replicas_by_cluster import assign, describe_distribution
 from reconciler.core.decide.assign.subset_order import rows_of
 from reconciler.core.decide.assign.subset_quota import describe_primary_excess
 from reconciler.core.decide.candidates import gang_health
 from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
-from reconciler.core.decide.candidates.gang import gang_of, gangs_of
+from reconciler.core.decide.candidates.gang import gang_of, gangs_of, unit_of_workload
 from reconciler.core.decide.candidates.gpr_terms import priority
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
@@ -249,8 +249,7 @@ def _describe_lost_cluster(inputs: PassInput, placement: Placement) -> Iterator[
     if since is None or timeout is None:
         return
     policy, gang = inputs.desired.policies.get(placement.workload), bool(gangs_of(inputs, placement))
-    template = inputs.desired.templates.get(placement.workload)
-    if not gang and template is not None and template.runs_once:
+    if not gang and unit_of_workload(inputs, placement.workload).once:
         return  # it stays, and is suppressed with the reason
     goes = "all of it moves" if gang else "its replicas move"
     own = policy is not None and policy.worker_lost_timeout is not None
@@ -393,9 +392,10 @@ def explain(workload: WorkloadId, inputs: PassInput, plan: Plan) -> Explanation:
     assignment = Assignment(chosen=(), refusals=())
     if policy is not None and shape is not None:
         missing = demand.missing - working_plan.replicas(workload) if isinstance(demand, Demand) else 0
-        gang = gang_of(inputs, workload)
+        unit = unit_of_workload(inputs, workload)
+        gang = unit.gang
         out_of_bounds: Mapping[ClusterSubset, Refusal] = {}
-        if isinstance(demand, Demand) and not policy.fills_in_order and gang is None and template.copy is None:
+        if isinstance(demand, Demand) and not policy.fills_in_order and unit.is_single:
             trial = assign(finder, template, policy, shape, max(missing, 1))  # shows where one more replica would go
             out_of_bounds = subset_limit_refusals(trial)
             assignment = trial if missing > 0 else assignment
@@ -407,12 +407,10 @@ def explain(workload: WorkloadId, inputs: PassInput, plan: Plan) -> Explanation:
             def ask(candidate: Candidate = candidate) -> Candidate | Refusal:
                 if gang is not None and not gang.unknown:
                     return assess_missing(inputs, finder, workload, candidate, gang, missing=missing)
-                if template.copy is not None:
-                    return assess_copy(finder, template, policy, shape, candidate)
-                answer = finder.assess(template, policy, shape, candidate, MOST)
-                if isinstance(answer, Refusal):
-                    return answer
-                return finder.assess_domains(workload, answer, max(missing, 1))
+                if unit.whole:
+                    size = unit.replicas(max(missing, 1))
+                    return assess_unit(finder, template, policy, shape, candidate, unit=unit, size=size)
+                return finder.assess(template, policy, shape, candidate, MOST)
 
             answer = finder.grow_if_full(candidate, ask)
             if isinstance(answer, Candidate) and isinstance(ask(), Refusal):

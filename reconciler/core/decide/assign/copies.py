@@ -1,15 +1,17 @@
-"""Copies: placements of a template that always deploys the same number of replicas.
+"""Whole units: copies of a template that always deploys the same number, and runs of what runs once.
 
-A placement is one installation, so a cluster, or a subset's part of it, has one copy at most. Copies go to the clusters
-in their order, whatever the distribution of the policy: a copy is not divided. A cluster whose room, limit or share of
-the missing replicas is less than a copy gets none (docs/reference/kinds.md, "The number that is deployed").
+A placement is one installation, so a cluster, or a subset's part of it, has one unit at most. Units go to the clusters
+in their order, whatever the distribution of the policy: a unit is not divided. A cluster whose room, limit or share of
+the missing replicas is less than a unit gets none (docs/reference/kinds.md, "The number that is deployed"). Of what
+runs once there is one unit in all.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 
+from reconciler.core.capacity.units import PlacementUnit
 from reconciler.core.decide.assign.assignment import Assignment
 from reconciler.core.decide.assign.subset_limits import room_in
 from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
@@ -37,42 +39,62 @@ def too_large(copy: int, bound: int, by: str) -> str:
     return f"its template deploys copies of {count(copy, 'replica')}, and {by} {bound} ({WAY_OUT})"
 
 
-def assign_copies(
-    finder: CandidateFinder, template: WorkloadTemplate, policy: BurstPolicy, shape: ReplicaShape, missing: int
+def assign_units(
+    finder: CandidateFinder,
+    template: WorkloadTemplate,
+    policy: BurstPolicy,
+    shape: ReplicaShape,
+    missing: int,
+    *,
+    unit: PlacementUnit,
 ) -> Assignment:
-    """Assign a copy to each cluster that has room for one, as long as so many replicas are missing."""
-    copy = template.copy or 1
-    refusals, chosen, begun = list[Refusal](), list[Candidate](), 0
+    """Assign a unit to each cluster that has room for one, as long as so many replicas are missing and it may run."""
+    size, kind = unit.replicas(missing), finder.burst_kind(template, shape)
+    refusals, chosen = list[Refusal](), list[Candidate]()
     in_subset = Counter[str]()
     for candidate in finder.order(template.workload):
-        if missing < copy:
+        if missing < size or (unit.once and chosen):
             break
         taken = in_subset[candidate.subset]
-        answer = assess_copy(finder, template, policy, shape, candidate, taken=taken, more_gprs=begun)
+        answer = assess_unit(
+            finder,
+            template,
+            policy,
+            shape,
+            candidate,
+            unit=unit,
+            size=size,
+            kind=kind,
+            taken=taken,
+            more_gprs=len(chosen),
+        )
         if isinstance(answer, Refusal):
             refusals.append(answer)
             continue
-        chosen.append(answer._replace(replicas=copy))
-        in_subset[candidate.subset] += copy
-        begun, missing = begun + 1, missing - copy
+        chosen.append(answer.with_replicas(size, answer.because))
+        in_subset[candidate.subset] += size
+        missing -= size
     return Assignment(chosen=tuple(chosen), refusals=tuple(refusals))
 
 
-def assess_copy(
+def assess_unit(
     finder: CandidateFinder,
     template: WorkloadTemplate,
     policy: BurstPolicy,
     shape: ReplicaShape,
     candidate: Candidate,
     *,
+    unit: PlacementUnit,
+    size: int,
+    kind: tuple[Hashable, ...] | None = None,
     taken: int = 0,
     more_gprs: int = 0,
 ) -> Candidate | Refusal:
-    """Return a candidate with room for one copy, or why it takes none.
+    """Return a candidate with room for one unit of `size` replicas, or why it takes none.
 
-    `taken` are the replicas that its subset gets in this pass, `more_gprs` the GPRs that begin beside it.
+    Bursts of one `kind` share the answers of a cluster. `taken` are the replicas that its subset gets in this pass,
+    `more_gprs` the GPRs that begin beside it.
     """
-    copy = template.copy or 1
 
     def refused(reason: Reason, message: str, remedy: str = "") -> Refusal:
         return Refusal(
@@ -82,26 +104,38 @@ def assess_copy(
     # 1. It has one.
     here = finder.held_here(template.workload, policy, candidate)
     if here:
-        return refused(Reason.CLUSTER_LIMIT, f"has its copy of {count(here, 'replica')}, and gets one at most", WAY_OUT)
+        way_out = "" if unit.once else WAY_OUT
+        return refused(Reason.CLUSTER_LIMIT, f"has its copy of {count(here, 'replica')}, and gets one at most", way_out)
     # 2. It takes no replica at all.
-    answer = finder.assess(template, policy, shape, candidate, MOST, more_gprs=more_gprs)
+    answer = finder.assess_alike(kind, template, policy, shape, candidate=candidate, replicas=MOST, more_gprs=more_gprs)
     if isinstance(answer, Refusal):
         return answer
     # 3. It may not have so many, or has no room for them.
-    if answer.limit is not None and answer.limit < copy:
-        allowed = f"may have {answer.limit} at most, and a copy is {count(copy, 'replica')}"
+    if answer.limit is not None and answer.limit < size:
+        allowed = f"may have {answer.limit} at most, and {_described(unit, size)}"
         return refused(Reason.CLUSTER_LIMIT, allowed, f"raise its maxReplicas in policy {policy.name}")
     if (
         policy.spread is not None
-        and (left := room_in(finder, policy.spread, template.workload, candidate) - taken) < copy
+        and (left := room_in(finder, policy.spread, template.workload, candidate) - taken) < size
     ):
-        allowed = f"its subset may get {max(0, left)} more, and a copy is {count(copy, 'replica')}"
+        allowed = f"its subset may get {max(0, left)} more, and {_described(unit, size)}"
         return refused(Reason.SPREAD_LIMIT, allowed, f"raise its maxReplicas in WorkloadSpread {policy.spread.id}")
-    if answer.fits < copy:
-        lacking = f"has room for {answer.fits} of the {count(copy, 'replica')} of a copy"
+    if answer.fits < size:
+        lacking = f"has room for {answer.fits} of {_needed(unit, size)}"
+        lacking += finder.describe_held(candidate.cluster, answer.shape)
         return refused(Reason.NO_CAPACITY, lacking, "free or add nodes there")
     # 4. It runs once, and its topology domains do not hold all of it.
-    return finder.assess_domains(template.workload, answer._replace(room=copy), copy)
+    return finder.assess_domains(template.workload, answer._replace(room=size), size)
+
+
+def _described(unit: PlacementUnit, size: int) -> str:
+    replicas = count(size, "replica")
+    return f"its {replicas} go together: they run once" if not unit.size else f"a copy is {replicas}"
+
+
+def _needed(unit: PlacementUnit, size: int) -> str:
+    replicas = count(size, "replica")
+    return f"{replicas}, which go together: they run once" if not unit.size else f"the {replicas} of a copy"
 
 
 def take_copies_back(

@@ -43,26 +43,6 @@ def assign(
     return _divide(finder, template, policy, shape, missing)
 
 
-def assign_whole(
-    finder: CandidateFinder, template: WorkloadTemplate, policy: BurstPolicy, shape: ReplicaShape, missing: int
-) -> Assignment:
-    """Assign all missing replicas to the first cluster that has room for them: a Job that is divided runs twice."""
-    refusals: list[Refusal] = []
-    for candidate in finder.find(template, policy, shape, missing, refusals):
-        if candidate.room >= missing:
-            answer = finder.assess_domains(template.workload, candidate, missing)
-            if isinstance(answer, Candidate):
-                chosen = answer.with_replicas(missing, answer.because)
-                return Assignment(chosen=(chosen,), refusals=tuple(refusals))
-            refusals.append(answer)
-            continue
-        message = f"has room for {candidate.room} of {count(missing, 'replica')}, which go together: they run once"
-        message += finder.describe_held(candidate.cluster, shape)
-        remedy = "free or add nodes there"
-        refusals.append(Refusal(cluster=candidate.cluster, reason=Reason.NO_CAPACITY, message=message, remedy=remedy))
-    return Assignment(chosen=(), refusals=tuple(refusals))
-
-
 def _divide(
     finder: CandidateFinder, template: WorkloadTemplate, policy: BurstPolicy, shape: ReplicaShape, missing: int
 ) -> Assignment:

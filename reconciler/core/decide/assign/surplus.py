@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from reconciler.core.decide.assign.copies import take_copies_back
 from reconciler.core.decide.assign.replicas_by_cluster import take_back
+from reconciler.core.decide.candidates.gang import unit_of_workload
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.model.placement import Placement
@@ -18,7 +19,7 @@ def take_surplus(
 
     `partly` ends a copy of what has a fixed number of replicas where only a part of it is too many.
     """
-    template = inputs.desired.templates.get(placements[0].workload)
-    if template is not None and template.copy is not None:
+    unit = unit_of_workload(inputs, placements[0].workload, placements[0])
+    if unit.whole:
         return take_copies_back(inputs, working_plan, surplus, placements, partly=partly)
     return take_back(inputs, working_plan, surplus, placements)

@@ -1,10 +1,11 @@
-"""The gangs of a workload, the requirements of their placements, and the groups of their pods."""
+"""The unit and the gang of a workload, the requirements of its placements, and the groups of their pods."""
 
 from __future__ import annotations
 
 from reconciler.core.capacity.chart_gangs import chart_gang
 from reconciler.core.capacity.gangs import GangWorkload, gang_workloads
 from reconciler.core.capacity.pod_requirements import Gang, PodRequirements
+from reconciler.core.capacity.units import PlacementUnit, unit_of
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.model.demand import Demand
 from reconciler.model.ids import WorkloadId
@@ -28,6 +29,16 @@ def gang_of(inputs: PassInput, workload: WorkloadId, placement: Placement | None
     policy = inputs.desired.policies.get(workload)
     domain = policy.required_domain if policy is not None else ""
     return gang.within(domain) if domain and gang is not None else gang
+
+
+def unit_of_workload(inputs: PassInput, workload: WorkloadId, placement: Placement | None = None) -> PlacementUnit:
+    """Return what of a burst is placed together; `placement` is as for `gang_of`.
+
+    A workload without a template has single replicas: nothing of it is placed any more. Requests are no bursts, and go
+    where they say.
+    """
+    template = inputs.desired.templates.get(workload)
+    return PlacementUnit() if template is None else unit_of(template, gang_of(inputs, workload, placement))
 
 
 def gangs_of(inputs: PassInput, placement: Placement) -> tuple[Gang, ...]:

@@ -15,7 +15,7 @@ from reconciler.core.decide.assign.copies import WAY_OUT
 from reconciler.core.decide.assign.replicas_by_cluster import choice_reason
 from reconciler.core.decide.assign.replicas_by_subset import Anew, assign_anew
 from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
-from reconciler.core.decide.candidates.gang import gang_of
+from reconciler.core.decide.candidates.gang import unit_of_workload
 from reconciler.core.decide.candidates.gpr_limits import within_limits
 from reconciler.core.decide.candidates.kind_answers import share_of
 from reconciler.core.decide.distribution import ClusterShare, Division, share_out
@@ -88,15 +88,17 @@ def _template_and_policy(
     demand = inputs.demands.get(workload)
     if policy.spread is not None and isinstance(demand, UnseenPrimary):
         raise InvalidInput(f"{trying}: {demand.message}, so the limits of its subsets are unknown (try again later)")
-    if gang_of(inputs, workload) is not None:
+    unit = unit_of_workload(inputs, workload)
+    if unit.gang is not None:
         raise InvalidInput(
             f"{trying}: it runs in groups and goes whole to one cluster, so there is nothing to share out"
             " (try `overspill revert` with its placement)"
         )
-    if template.copy is not None:
+    if unit.once:
+        raise InvalidInput(f"{trying}: it runs once, so that there is nothing to share out")
+    if unit.whole:
         raise InvalidInput(
-            f"{trying}: its template deploys copies of {count(template.copy, 'replica')}, which are not divided"
-            f" ({WAY_OUT})"
+            f"{trying}: its template deploys copies of {count(unit.size, 'replica')}, which are not divided ({WAY_OUT})"
         )
     if workload in inputs.ledger.blocked:
         raise InvalidInput(f"{trying}: a file of its on the output branch cannot be read (see `overspill status`)")

@@ -8,9 +8,8 @@ from datetime import datetime
 from functools import cached_property, partial
 from itertools import accumulate
 
-from reconciler.core.capacity.gangs import GangWorkload
 from reconciler.core.decide.candidates.finder import CandidateFinder
-from reconciler.core.decide.candidates.gang import gang_of
+from reconciler.core.decide.candidates.gang import unit_of_workload
 from reconciler.core.decide.candidates.gpr_terms import has_gpr_templates, priority
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.standing_burst import StandingBurst
@@ -24,7 +23,6 @@ from reconciler.model.demand import Demand
 from reconciler.model.ids import WorkloadId
 from reconciler.model.placement import RestraintKind
 from reconciler.model.plan import Reason, Suppressed
-from reconciler.model.workload import WorkloadTemplate
 from reconciler.text.wording import count
 
 
@@ -116,12 +114,12 @@ class _Bursts:
             priority=priority(workload, self.inputs),
             share=self.shares.of_workload(workload),
             since=_waits_since(self.inputs, self.working_plan, demand),
-            unit=_unit(self.inputs.desired.templates[workload], gang_of(self.inputs, workload)),
+            unit=unit_of_workload(self.inputs, workload).step,
         )
 
     def _scale_up(self, demand: Demand) -> ScaleUp:
-        gang = gang_of(self.inputs, demand.workload)
-        return ScaleUp(inputs=self.inputs, working_plan=self.working_plan, finder=self.finder, demand=demand, gang=gang)
+        unit = unit_of_workload(self.inputs, demand.workload)
+        return ScaleUp(inputs=self.inputs, working_plan=self.working_plan, finder=self.finder, demand=demand, unit=unit)
 
     def _need(self, workload: WorkloadId) -> Need | None:
         demand = self.inputs.demands.get(workload)
@@ -165,11 +163,6 @@ class _Bursts:
             )
         )
         return True
-
-
-def _unit(template: WorkloadTemplate, gang: GangWorkload | None) -> int:
-    """Return the replicas of a burst that may be placed alone; 0 where all are placed together or none."""
-    return 0 if template.runs_once or gang is not None else template.copy or 1
 
 
 def _waits_since(inputs: PassInput, working_plan: WorkingPlan, demand: Demand) -> datetime:

@@ -9,11 +9,11 @@ from types import MappingProxyType
 from reconciler.core.capacity.admission_defaults import with_admission_defaults, with_included_runtime_class
 from reconciler.core.capacity.pod_requirements import PodRequirements
 from reconciler.core.decide.assign import gang_placement
-from reconciler.core.decide.assign.copies import assess_copy
+from reconciler.core.decide.assign.copies import assess_unit
 from reconciler.core.decide.assign.replicas_by_cluster import describe_label_values
 from reconciler.core.decide.assign.subset_limits import refuse_full_subset
 from reconciler.core.decide.candidates.finder import CandidateFinder
-from reconciler.core.decide.candidates.gang import gang_of, placement_needs
+from reconciler.core.decide.candidates.gang import gang_of, placement_needs, unit_of_workload
 from reconciler.core.decide.state.gate import may_not_move
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
@@ -55,6 +55,7 @@ def find_move(
     own = seen if policy.spread is not None or _made_of(finder, template, placement, seen) else None
     shape = own or replace(placement.shape, who=seen.who if seen is not None else ())
     made_for = subset_of(policy.spread, placement.subset) if policy.spread is not None and own is None else None
+    unit = unit_of_workload(finder.inputs, placement.workload, placement)
     for candidate in finder.order(placement.workload):
         if candidate.cluster in avoided:
             refusals.append(avoided[candidate.cluster])
@@ -68,10 +69,9 @@ def find_move(
         if not isinstance(answer, Refusal):
             if candidate.cluster == placement.cluster:
                 continue
-            if template.copy is not None:
-                answer = assess_copy(finder, template, policy, shape, candidate, more_gprs=-1)
-            else:
-                answer = finder.assess_domains(template.workload, answer, placement.replicas)
+            if unit.whole:
+                size = placement.replicas
+                answer = assess_unit(finder, template, policy, shape, candidate, unit=unit, size=size, more_gprs=-1)
         if not isinstance(answer, Refusal):
             answer = _unsplit(finder, policy, placement, answer, made_for)
         if not isinstance(answer, Refusal):

@@ -18,7 +18,7 @@ from reconciler.core.capacity.gpu_requests import gpu_shapes
 from reconciler.core.capacity.pod_requirements import PodRequirements, request_requirements
 from reconciler.core.decide.assign.subset_limits import room_in
 from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
-from reconciler.core.decide.candidates.gang import gang_of
+from reconciler.core.decide.candidates.gang import unit_of_workload
 from reconciler.core.decide.candidates.gang_start import may_start, minimum
 from reconciler.core.decide.candidates.gpr_limits import within_limits
 from reconciler.core.decide.candidates.gpr_terms import terms
@@ -313,9 +313,9 @@ class Preemption:
         demand = self.inputs.demands.get(workload)
         if not isinstance(demand, Demand) or demand.shape is None:
             return (), True
-        gang = gang_of(self.inputs, workload)
-        if gang is not None:
-            needed = gang.of(suppressed.replicas)
+        unit = unit_of_workload(self.inputs, workload)
+        if unit.gang is not None:
+            needed = unit.gang.of(suppressed.replicas)
             return (() if self.working_plan.of(workload) else required_pods(needed, least=least)), True
         if least:
             return (), False
@@ -326,13 +326,12 @@ class Preemption:
         left = (MOST if most is None else most) - here
         if policy.spread is not None:
             left = min(left, room_in(self.finder, policy.spread, workload, candidate))
-        template = self.inputs.desired.templates[workload]
-        copy = suppressed.replicas if template.copy is None and template.runs_once else template.copy
-        if copy is not None:
+        if not unit.is_single:
             # Evictions need not free one topology domain, so that what wants one evicts nobody, as gangs do not.
-            domains = single_run_domains(self.inputs, workload, shape, copy)
-            fits = not here and copy <= min(suppressed.replicas, left) and not domains
-            return (((shape, copy),) if fits else ()), True
+            size = unit.replicas(suppressed.replicas)
+            domains = single_run_domains(self.inputs, workload, shape, size)
+            fits = not here and size <= min(suppressed.replicas, left) and not domains
+            return (((shape, size),) if fits else ()), True
         return ((shape, min(suppressed.replicas, left)),), False
 
     def _cost(self, eviction: Eviction) -> tuple[int, int, int, int]:

@@ -9,6 +9,7 @@ from reconciler.core.decide.assign.replicas_by_cluster import with_reason
 from reconciler.core.decide.assign.subset_quota import quotas
 from reconciler.core.decide.assign.surplus import take_surplus
 from reconciler.core.decide.candidates.finder import MOST
+from reconciler.core.decide.candidates.gang import unit_of_workload
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.end import outside_policy, revert
@@ -129,7 +130,7 @@ def _runs_twice(inputs: PassInput, workload: WorkloadId) -> bool:
         return False
     if not demand.pods_at_home and (demand.stale or not demand.started):  # what is not heard any more ends nothing
         return False
-    return inputs.desired.templates[workload].runs_once
+    return unit_of_workload(inputs, workload).once
 
 
 def _follow_demand(inputs: PassInput, working_plan: WorkingPlan, demand: Demand, policy: BurstPolicy) -> None:

@@ -12,10 +12,11 @@ from operator import attrgetter
 from reconciler.core.capacity.best_fit import tightest_first
 from reconciler.core.capacity.devices import requests_with_devices
 from reconciler.core.capacity.gangs import GangWorkload, additional_requirements
+from reconciler.core.capacity.units import PlacementUnit
 from reconciler.core.cost.budgets import describe_used_up
 from reconciler.core.decide.assign import gang_placement
-from reconciler.core.decide.assign.copies import WAY_OUT, assign_copies, too_large
-from reconciler.core.decide.assign.replicas_by_cluster import assign, assign_whole
+from reconciler.core.decide.assign.copies import WAY_OUT, assign_units, too_large
+from reconciler.core.decide.assign.replicas_by_cluster import assign
 from reconciler.core.decide.candidates.filter import STALLED_REMEDY
 from reconciler.core.decide.candidates.finder import MOST, CandidateFinder, why_not
 from reconciler.core.decide.state.gate import Gate, describe_waiting
@@ -82,8 +83,8 @@ class ScaleUp:
     working_plan: WorkingPlan
     finder: CandidateFinder
     demand: Demand
-    gang: GangWorkload | None
-    """The gang that the workload is, if it is one."""
+    unit: PlacementUnit
+    """What of the workload is placed together."""
 
     def decide(self, burst: StandingBurst) -> None:
         """Place the replicas that are due and have room, and suppress the others with the reason.
@@ -101,14 +102,14 @@ class ScaleUp:
             self._await_approval(gate, shape)
             return
         # 2. It is approved, and goes to the clusters that were shown.
-        if gate is not None and gate.is_open and self.gang is None:
+        if gate is not None and gate.is_open and self.unit.gang is None:
             self._place_approved(gate.proposal, shape, missing)
             return
         # 3. A gang goes whole to one cluster.
-        if self.gang is not None:
-            self._place_gang(self.gang, shape, missing)
+        if self.unit.gang is not None:
+            self._place_gang(self.unit.gang, shape, missing)
             return
-        # 4. Other replicas go to as many clusters as it takes.
+        # 4. Other units go to as many clusters as it takes.
         self._place(shape, missing)
 
     def _note(self, burst: StandingBurst, missing: int) -> None:
@@ -141,10 +142,8 @@ class ScaleUp:
 
     def _is_divisible(self) -> bool:
         """Tell whether each replica may be placed alone, on whatever cluster the workload has replicas already."""
-        template = self.inputs.desired.templates[self.demand.workload]
         policy = self.inputs.desired.policies[self.demand.workload]
-        whole = self.gang is not None or template.copy is not None or template.runs_once
-        return not whole and not policy.distribution.is_bounded
+        return self.unit.is_single and not policy.distribution.is_bounded
 
     def _wanted(self) -> tuple[ReplicaShape, int] | None:
         """Return the shape and number of the replicas to place; None for none, with the reason suppressed."""
@@ -177,8 +176,7 @@ class ScaleUp:
     def _describe_second_run(self) -> str:
         """Say why more of what must run once would do the same work again; empty where it would not."""
         workload, demand = self.demand.workload, self.demand
-        template = self.inputs.desired.templates[workload]
-        if not template.runs_once:
+        if not self.unit.once:
             return ""
         # 1. A pod of it has a node at home, or Kueue has begun it.
         if demand.pods_at_home:
@@ -189,7 +187,7 @@ class ScaleUp:
             return describe_second_run(0, demand.primary, copy="a copy", started=started)
         # 2. It has begun elsewhere, and is no gang, which is one copy however large.
         placements = self.working_plan.of(workload)
-        if placements and self.gang is None:
+        if placements and self.unit.gang is None:
             return f"it began on {join_names(place.where for place in placements)}, and another part would begin anew"
         # 3. Its pods may get a node at home at any time.
         if demand.reported and not demand.held:
@@ -201,8 +199,9 @@ class ScaleUp:
 
     def _describe_unknown_requests(self) -> str:
         """Say why the requests of a replica are unknown; empty where they are known."""
-        if self.gang is not None and self.gang.unknown:
-            return f"cannot compute fit: {self.gang.unknown}"
+        gang = self.unit.gang
+        if gang is not None and gang.unknown:
+            return f"cannot compute fit: {gang.unknown}"
         if self.demand.shape is not None:
             return ""
         primary = self.demand.primary
@@ -216,9 +215,9 @@ class ScaleUp:
         """Assign missing replicas to clusters, and suppress those that none has room for."""
         workload = self.demand.workload
         template, policy = self.inputs.desired.templates[workload], self.inputs.desired.policies[workload]
-        copy = template.copy
-        if copy is not None and missing < copy:
-            self._suppress(Reason.NOTHING_FITS, self._too_large(copy, missing), short=missing)
+        unit = self.unit
+        if missing < unit.size:
+            self._suppress(Reason.NOTHING_FITS, self._too_large(unit.size, missing), short=missing)
             return
         # Another burst of its kind has found no room, and nothing has changed since. Bounds of clusters go by what each
         # has already.
@@ -228,12 +227,10 @@ class ScaleUp:
             reason, message = self.finder.refusals.why_not(alike.refusals, self._fits_nowhere(missing))
             self._suppress(reason, message, alike.until, short=missing, refusals=alike.refusals)
             return
-        if copy is not None:
-            assignment = assign_copies(self.finder, template, policy, shape, missing)
-        elif template.runs_once:
-            assignment = assign_whole(self.finder, template, policy, shape, missing)
-        else:
+        if unit.is_single:
             assignment = assign(self.finder, template, policy, shape, missing)
+        else:
+            assignment = assign_units(self.finder, template, policy, shape, missing, unit=unit)
         refusals, choices = assignment.refusals, self._choose(assignment.chosen)
         moving = count_rescheduled(self.working_plan, workload, self.inputs.now) if choices else Counter[str]()
         held, changes = self.working_plan.group(workload).clusters, list[Place | Resize]()
@@ -242,18 +239,20 @@ class ScaleUp:
             is_new = not moving and candidate.cluster not in held  # and says nothing but its shortage
             lack = (self._shortage, "") if is_new else self._describe_shortage(candidate.replicas, missing, moving)
             changes.append(self._change(candidate, choice, candidate.shape, refusals, lack))
-            if candidate.replicas == candidate.room and copy is None:
+            if candidate.replicas == candidate.room and unit.is_single:
                 refusals = (*refusals, _full(candidate, choice, self.finder.describe_held(candidate.cluster, shape)))
         self.working_plan.burst(workload, changes)
         left = missing - assignment.home - sum(candidate.replicas for candidate in assignment.chosen)
         if assignment.home:
             self._suppress(Reason.SPREAD_LIMIT, self._stays(assignment.home), short=assignment.home)
-        if copy is not None and 0 < left < copy:
-            self._suppress(Reason.NOTHING_FITS, self._too_large(copy, left), short=left)
+        if unit.once and changes:
+            return
+        if 0 < left < unit.size:
+            self._suppress(Reason.NOTHING_FITS, self._too_large(unit.size, left), short=left)
         elif left:
             fit = self._fits_nowhere(left)
-            if copy is not None:
-                fit += f": each gets one copy of {count(copy, 'replica')} at most ({WAY_OUT})"
+            if unit.size and unit.whole:
+                fit += f": each gets one copy of {count(unit.size, 'replica')} at most ({WAY_OUT})"
             why = why_not(assignment.refusals, fit)
             self._suppress(
                 *((Reason.SPREAD_LIMIT, assignment.out_of_reach) if assignment.out_of_reach else why),
@@ -290,7 +289,7 @@ class ScaleUp:
 
     def _await_approval(self, gate: Gate, shape: ReplicaShape) -> None:
         """Suppress replicas that wait for an approval, with what keeps those that were shown from being placed now."""
-        assessed = [] if self.gang is not None else self._assess_approved(gate.proposal, shape)
+        assessed = [] if self.unit.gang is not None else self._assess_approved(gate.proposal, shape)
         refusals = tuple(answer for answer in assessed if isinstance(answer, Refusal))
         self._suppress(Reason.AWAITING_APPROVAL, describe_waiting(gate), gate.proposal.until, refusals=refusals)
 
@@ -365,8 +364,8 @@ class ScaleUp:
         )
         candidates = order if newest is None else (candidate_of(order, newest.cluster),)
         total = missing + (0 if newest is None else newest.replicas)
-        if not gang.divisible and total < gang.copy:
-            self._suppress(Reason.NOTHING_FITS, self._too_large(gang.copy, total), short=missing)
+        if total < self.unit.size:
+            self._suppress(Reason.NOTHING_FITS, self._too_large(self.unit.size, total), short=missing)
             return
         placed = None if newest is None else gang.of(newest.replicas)
         need = gang.of(total) if placed is None else additional_requirements(gang.of(total), placed)
@@ -430,7 +429,7 @@ class ScaleUp:
     def _due(self) -> int:
         """Count the missing replicas that are due: missing for the scale-up window, and within the policy's limit.
 
-        No replica of a gang is due before all of them are: its cluster has to hold all.
+        Where all are placed together none is due before all of them are: one cluster has to hold all.
         """
         demand, now = self.demand, self.inputs.now
         policy = self.inputs.desired.policies[demand.workload]
@@ -444,7 +443,7 @@ class ScaleUp:
         if quota is not None:
             missing = min(missing, max(0, quota - placed))
         due_at = next_due(demand, window, now) if due < demand.missing else None
-        if due_at is not None and self.gang is not None:
+        if due_at is not None and not self.unit.step:
             missing = 0
         if due_at is not None:
             self._suppress(
@@ -456,12 +455,14 @@ class ScaleUp:
             )
         if policy.max_replicas is None or missing <= policy.max_replicas - placed:
             return missing
+        # A part of a run would do a part of its work.
+        within = 0 if self.unit.whole and not self.unit.size else policy.max_replicas - placed
         self._suppress(
             Reason.POLICY_LIMIT,
             f"policy {policy.name} allows {count(policy.max_replicas, 'replica')} of this workload",
-            short=missing - max(0, policy.max_replicas - placed),
+            short=missing - max(0, within),
         )
-        return policy.max_replicas - placed
+        return within
 
     def _is_held_back(self) -> bool:
         """Tell whether the whole workload is held back, and suppress its replicas then."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
+from reconciler.core.decide.candidates.gang import unit_of_workload
 from reconciler.core.decide.candidates.gpr_terms import priority
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
@@ -74,8 +75,8 @@ class Claims:
     def on(self, placement: Placement) -> RoomClaim | None:
         """Return what others have more right to of a burst that is needed; None where it may keep all of it."""
         workload = placement.workload
-        template = self._inputs.desired.templates[workload]
-        if template.runs_once:
+        unit = unit_of_workload(self._inputs, workload, placement)
+        if unit.once:
             return None
         level = priority(workload, self._inputs)
         claimants = [
@@ -86,8 +87,7 @@ class Claims:
             and claimant.workload != workload
             and placement.cluster in claimant.clusters
         ]
-        together = template.copy is not None or self._finder.capacity.needs(placement) is not None
-        step = placement.replicas if together else 1
+        step = 1 if unit.is_single else placement.replicas
         return self._lesser(placement, claimants, step) or self._turn(placement, claimants, step)
 
     def _without_room(self, turns: Iterable[Turn]) -> Iterable[_Claimant]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 from reconciler.core.capacity.shared_topology import SharedDomain, largest_domain, shared_domains
-from reconciler.core.decide.candidates.gang import gang_of
+from reconciler.core.decide.candidates.gang import unit_of_workload
 from reconciler.core.decide.candidates.scorers.scorer import ALIKE, Points, Subject
 from reconciler.model.candidate import Candidate
 from reconciler.model.demand import Demand
@@ -49,15 +49,15 @@ class Topology:
 def _group(subject: Subject) -> SharedDomain | None:
     """Return the largest group of the missing replicas; None where they are scheduled one by one, or unknown."""
     inputs, workload = subject.inputs, subject.workload
-    topology, template = inputs.desired.policies[workload].topology, inputs.desired.templates[workload]
+    topology = inputs.desired.policies[workload].topology
     demand = inputs.demands.get(workload)
     missing = max(1, demand.missing) if isinstance(demand, Demand) else 1
     if topology is None:
         return None
-    gang = gang_of(inputs, workload)
-    if gang is not None:
-        groups = () if gang.unknown else tuple(gang.pods for gang in gang.gangs(missing))
+    unit = unit_of_workload(inputs, workload)
+    if unit.gang is not None:
+        groups = () if unit.gang.unknown else tuple(gang.pods for gang in unit.gang.gangs(missing))
     else:
-        groups = (((subject.shape, missing),),) if template.runs_once and subject.shape is not None else ()
-    units = [unit for pods in groups for unit in shared_domains(topology.key, pods, 1)]
-    return max(units, key=lambda unit: unit.size, default=None)
+        groups = (((subject.shape, missing),),) if unit.once and subject.shape is not None else ()
+    domains = [domain for pods in groups for domain in shared_domains(topology.key, pods, 1)]
+    return max(domains, key=lambda domain: domain.size, default=None)

@@ -1,0 +1,69 @@
+"""The unit of a workload: the replicas that are placed together on one slot, or not at all.
+
+A slot is a cluster, or a subset's part of one. Kinds, templates and pods only say what the unit is; every step that
+asks whether replicas go one by one asks the unit:
+
+================================== ====== ============ =====================================
+unit                               size   a placement  in all
+================================== ====== ============ =====================================
+one replica                        1      any number   any number
+a copy of k replicas               k      one copy     any number; one copy if it runs once
+a run of all missing replicas      all    the run      one run
+a gang whose replicas are groups   all    any number   one placement, which more may join
+a gang that does not divide        k      one copy     one placement
+================================== ====== ============ =====================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from reconciler.core.capacity.gangs import GangWorkload
+from reconciler.model.workload import WorkloadTemplate
+
+_ALL = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacementUnit:
+    """What of a workload is placed together."""
+
+    size: int = 1
+    """Replicas of one unit; 0 for all that are missing."""
+    whole: bool = False
+    """Whether a placement is one unit: it neither grows nor shrinks."""
+    once: bool = False
+    """Whether the workload runs once: a second unit would do the same work again."""
+    gang: GangWorkload | None = None
+    """The gang that its pods are; None where they need not start together."""
+
+    @property
+    def is_single(self) -> bool:
+        """Whether each replica may be placed, taken away and moved alone."""
+        return self.size == 1 and not self.whole and self.gang is None
+
+    @property
+    def step(self) -> int:
+        """The replicas by which the workload may grow; 0 where all of it is placed, or nothing."""
+        return _ALL if self.once or self.gang is not None else self.size
+
+    def replicas(self, missing: int) -> int:
+        """Return the replicas of one unit where so many are missing."""
+        return self.size or missing
+
+
+def unit_of(template: WorkloadTemplate, gang: GangWorkload | None) -> PlacementUnit:
+    """Return the unit of a template; `gang` is what its manifests, or its pods on the primary, say of it."""
+    once = template.runs_once
+    # 1. Its pods start together.
+    if gang is not None:
+        divisible = gang.divisible
+        return PlacementUnit(size=_ALL if divisible else gang.copy, whole=not divisible, once=once, gang=gang)
+    # 2. Every placement deploys the same number.
+    if template.copy is not None:
+        return PlacementUnit(size=template.copy, whole=True, once=once)
+    # 3. Its replicas are parts of one run.
+    if once:
+        return PlacementUnit(size=_ALL, whole=True, once=True)
+    # 4. Each replica is for itself.
+    return PlacementUnit()
