@@ -1,0 +1,421 @@
+"""A world for chains of passes: clusters with nodes, workloads of every kind of unit, and pods that find nodes or wait.
+
+Time, demand, clusters and files change between passes, each plan is applied to the ledger, and pods follow it by the
+next pass. Nothing here decides: nodes are filled first fit, pods of what has ended are gone, and those of a node that
+is gone wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from reconciler.core.decide.decide import decide
+from reconciler.core.decide.state.enrolment import Enrolment
+from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.decide.steps.lost_cluster import lost_since
+from reconciler.core.fleet.cluster_order import ClusterOrder
+from reconciler.core.observe.demand import measure, next_history
+from reconciler.model.capacity import (
+    ClusterObservation,
+    MissingReplicas,
+    Node,
+    Observed,
+    PendingPods,
+    Pool,
+    WorkloadObservation,
+)
+from reconciler.model.ids import ClusterName, CommitId, WorkloadId
+from reconciler.model.kubernetes.scheduling import Taint
+from reconciler.model.ledger import Ledger, Placements
+from reconciler.model.placement import Placement, Restraint
+from reconciler.model.plan import Extend, Hold, Move, Place, Plan, Release, Resize, Revert
+from reconciler.model.policy import Availability, BurstPolicy, Cluster, Desired
+from reconciler.model.units import ONE
+from reconciler.model.workload import Json, ManifestResource, WorkloadRef, WorkloadTemplate
+from tests.builders.inputs import GPU, NOW, VLLM, cluster, desired, gpus, seconds, shape, template
+from tests.builders.workload_kinds import lws, run, workload
+from tests.builders.workload_kinds import template as pod_template
+
+HOME = ClusterName("worker-1")
+SITES = tuple(ClusterName(f"worker-{number}") for number in (2, 3, 4, 5))
+COPY, GROUP, RUN = 2, 2, 3
+"""Replicas of a copy, pods of a group, and pods of a training job."""
+
+
+class Unit(StrEnum):
+    """What of a workload is placed together."""
+
+    REPLICA = "each replica"
+    COPY = "copies of two"
+    WHOLE = "a run of several replicas"
+    RUN_COPY = "a run whose template has a fixed number of replicas"
+    SET = "groups of two pods"
+    RUN_GANG = "a training job of three pods"
+    SUBSET = "replicas in the subsets of a WorkloadSpread"
+
+    @property
+    def runs_once(self) -> bool:
+        """Whether a second copy would do the same work again."""
+        return self in (Unit.WHOLE, Unit.RUN_COPY, Unit.RUN_GANG)
+
+    @property
+    def pods(self) -> int:
+        """The pods of one replica."""
+        return {Unit.SET: GROUP, Unit.RUN_GANG: RUN}.get(self, 1)
+
+    @property
+    def is_gang(self) -> bool:
+        """Whether its pods start together or not at all."""
+        return self in (Unit.SET, Unit.RUN_GANG)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """A workload, with its policy."""
+
+    id: WorkloadId
+    unit: Unit
+    policy: BurstPolicy
+    gpus: int = 1
+    """GPUs of a pod."""
+
+    @property
+    def template(self) -> WorkloadTemplate:
+        """The template that deploys it."""
+        made = template(self.id)
+        match self.unit:
+            case Unit.COPY | Unit.RUN_COPY:
+                made = replace(made, copy=COPY, uses_replicas=False)
+            case Unit.SET:
+                made = self._of(lws("{{ replicas }}", GROUP, worker=self.gpus), made)
+            case Unit.RUN_GANG:
+                roles = {"Worker": {"replicas": RUN, "template": pod_template(self.gpus)}}
+                job = workload("kubeflow.org/v1", "PyTorchJob", {"pytorchReplicaSpecs": roles})
+                made = replace(self._of(job, made), uses_replicas=False)
+            case Unit.WHOLE:
+                job = workload(
+                    "batch/v1", "Job", {"parallelism": "{{ replicas }}", "completions": 9, "template": run(self.gpus)}
+                )
+                made = self._of(job, made)
+            case Unit.SUBSET:
+                (resource,) = made.spec.manifests
+                made = self._of({**resource.manifest}, made, "-{{ placement.subset }}")
+            case Unit.REPLICA:
+                pass
+        return replace(made, runs_once=self.unit.runs_once)
+
+    def _of(self, manifest: Json, made: WorkloadTemplate, suffix: str = "") -> WorkloadTemplate:
+        """Deploy an object, under the name of the workload."""
+        named = {**manifest, "metadata": {**manifest["metadata"], "name": f"{self.id.name}{suffix}"}}
+        return replace(made, spec=replace(made.spec, manifests=(ManifestResource(name="server", manifest=named),)))
+
+    def lacking(self, replicas: int, since: datetime) -> WorkloadObservation:
+        """Observe it on its primary, where so many of its replicas have no node; what runs once is held there."""
+        replicas = min(1, replicas) if self.unit is Unit.RUN_GANG else replicas
+        pods, running = replicas * self.unit.pods, 0 if self.unit.runs_once else 4
+        return WorkloadObservation(
+            ref=WorkloadRef(namespace="demo", name=self.id.name),
+            wanted=running + pods,
+            running=running,
+            waiting=(MissingReplicas(replicas=pods, since=since),) if pods else (),
+            shape=shape(self.gpus),
+            held=self.unit.runs_once,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Site:
+    """A cluster that workloads may burst to."""
+
+    name: ClusterName
+    nodes: tuple[int, ...]
+    """The GPUs of each node."""
+    region: str = "eu"
+    taints: tuple[Taint, ...] = ()
+    availability: Availability = Availability.ACTIVE
+    used: tuple[int, ...] = ()
+    """GPUs of each node that others use, as far as they are free of our pods."""
+    seen: bool = True
+
+    @property
+    def cluster(self) -> Cluster:
+        """The file of the cluster; an empty region is no label."""
+        labels = {"region": self.region} if self.region else {}
+        return cluster(self.name, labels=labels, taints=self.taints, availability=self.availability)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """What changes before a pass."""
+
+    after: timedelta
+    missing: Mapping[int, int] = field(default_factory=dict)
+    """The missing replicas of workloads by their number; others lack what they lacked."""
+    sites: Mapping[ClusterName, Mapping[str, object]] = field(default_factory=dict)
+    """Fields of sites that are others from here on."""
+    policies: Mapping[int, Mapping[str, object]] = field(default_factory=dict)
+    """Fields of policies that are others from here on, by the number of their workload."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pass:
+    """One pass of a chain: what went in, what was decided, and what the ledger holds afterwards."""
+
+    inputs: PassInput
+    plan: Plan
+    after: Ledger
+    works: Mapping[WorkloadId, Work]
+    sites: Mapping[ClusterName, Site]
+    begun: frozenset[str]
+    """The directories of placements of which a pod has had a node."""
+
+    @property
+    def now(self) -> datetime:
+        """The time of the pass."""
+        return self.inputs.now
+
+    @property
+    def before(self) -> Ledger:
+        """The ledger that the pass has read."""
+        return self.inputs.ledger
+
+
+class World:
+    """Clusters, workloads, their pods, and the ledger."""
+
+    def __init__(self, sites: tuple[Site, ...], works: tuple[Work, ...]) -> None:
+        """Begin with nothing placed and nothing missing."""
+        self.now = NOW
+        self.sites = {site.name: site for site in sites}
+        self.works = works
+        self.ledger = Ledger(commit=CommitId("7" * 40))
+        self._missing = dict.fromkeys(range(len(works)), (0, NOW))
+        self._history: Mapping[WorkloadId, tuple[object, ...]] = {}
+        self._lost: Mapping[ClusterName, datetime] = {}
+        self._nodes: dict[str, list[int]] = {}
+        """The node of each pod that has one, by the directory of its placement."""
+        self._waits: dict[str, datetime] = {}
+        self._begun: set[str] = set()
+        self._files: tuple[object, Desired, Enrolment] | None = None
+
+    def change(self, step: Step) -> None:
+        """Let time pass, and what follows from it: files, demand and clusters change, and pods follow the ledger."""
+        self.now += step.after
+        for name, fields in step.sites.items():
+            self.sites[name] = replace(self.sites[name], **fields)
+        for number, missing in step.missing.items():
+            before, since = self._missing[number]
+            self._missing[number] = missing, self.now - seconds(45) if missing > before else since
+        self.works = tuple(
+            replace(work, policy=replace(work.policy, **step.policies.get(number, {})))
+            for number, work in enumerate(self.works)
+        )
+        self._follow()
+
+    def inputs(self) -> PassInput:
+        """Return the input of a pass at this moment. What follows from files alone is kept while they are the same."""
+        wanted, enrolment = self._desired()
+        seen = Observed(clusters={one.cluster: one for one in self._observations()})
+        demands = measure(wanted, seen, self._history, self.now)
+        self._history = next_history(demands)
+        self._lost = lost_since(self._lost, wanted, seen, self.now)
+        return PassInput(
+            desired=wanted,
+            ledger=self.ledger,
+            observed=seen,
+            demands=demands,
+            now=self.now,
+            reach=enrolment.reach,
+            enrolment=enrolment,
+            lost=self._lost,
+        )
+
+    def apply(self, inputs: PassInput, plan: Plan) -> Pass:
+        """Commit a plan, and return the pass that made it."""
+        begun = frozenset(self._begun)
+        self.ledger = applied(self.ledger, plan, self.now)
+        works = {work.id: work for work in self.works}
+        return Pass(inputs=inputs, plan=plan, after=self.ledger, works=works, sites=dict(self.sites), begun=begun)
+
+    def _desired(self) -> tuple[Desired, Enrolment]:
+        key = tuple(site.cluster for site in self.sites.values()), self.works
+        if self._files is None or self._files[0] != key:
+            made = desired(
+                clusters=(cluster(HOME), *key[0]),
+                workloads=[work.id for work in self.works],
+                policies={work.id: work.policy for work in self.works},
+            )
+            made = replace(made, templates={work.id: work.template for work in self.works})
+            self._files = key, made, Enrolment(made, {})
+        return self._files[2].desired, self._files[2]
+
+    def _observations(self) -> Iterator[ClusterObservation]:
+        lacking = tuple(work.lacking(*self._missing[number]) for number, work in enumerate(self.works))
+        yield ClusterObservation(cluster=HOME, observed_at=self.now, workloads=lacking)
+        for site in self.sites.values():
+            if site.seen:
+                yield self._observe(site)
+
+    def _observe(self, site: Site) -> ClusterObservation:
+        used, bound, pending = self._used(site), dict[str, int](), dict[str, PendingPods]()
+        for placement in self._on(site):
+            pods, nodes = placement.replicas * placement.shape.group_size, self._nodes.get(placement.path, ())
+            if nodes:
+                bound[placement.name] = len(nodes)
+            if len(nodes) < pods and placement.path in self._waits:
+                since = self._waits[placement.path]
+                waiting = PendingPods(replicas=pods - len(nodes), shape=placement.shape, since=since)
+                pending[placement.name] = waiting
+        free = [
+            max(0, has - ours - (site.used[index] if index < len(site.used) else 0))
+            for index, (has, ours) in enumerate(zip(site.nodes, used, strict=True))
+        ]
+        nodes = tuple(
+            Node(name=f"{site.name}-{index}", free=gpus(left), allocatable=gpus(has))
+            for index, (left, has) in enumerate(zip(free, site.nodes, strict=True))
+        )
+        return ClusterObservation(
+            cluster=site.name,
+            observed_at=self.now,
+            pools=(Pool(name="gpu", nodes=nodes),),
+            bound=bound,
+            ready=dict(bound),
+            pending_pods=pending,
+        )
+
+    def _on(self, site: Site) -> tuple[Placement, ...]:
+        return self.ledger.placements.on(site.name).placements
+
+    def _used(self, site: Site) -> list[int]:
+        """Count the GPUs of each node that our pods use."""
+        used = [0] * len(site.nodes)
+        for placement in self._on(site):
+            for node in self._nodes.get(placement.path, ()):
+                used[node] += _gpus(placement)
+        return used
+
+    def _follow(self) -> None:
+        """Let pods follow the ledger: those of what has ended are gone, and others take the first node with room."""
+        self._nodes = {path: nodes for path, nodes in self._nodes.items() if path in self.ledger.placements}
+        for site in self.sites.values():
+            for placement in self._on(site):
+                pods = placement.replicas * placement.shape.group_size
+                left = [node for node in self._nodes.get(placement.path, []) if node < len(site.nodes)]
+                self._nodes[placement.path] = left[:pods]
+            self._crowd(site)
+            for placement in self._on(site):
+                self._bind(site, placement)
+
+    def _crowd(self, site: Site) -> None:
+        """Take pods off nodes that have become smaller than what they hold."""
+        for placement in self._on(site):
+            kept = list[int]()
+            for node in self._nodes[placement.path]:
+                used = self._used(site)[node]
+                if used <= site.nodes[node]:
+                    kept.append(node)
+                    continue
+                rest = self._nodes[placement.path]
+                rest.remove(node)
+                self._nodes[placement.path] = rest
+            self._nodes[placement.path] = kept
+
+    def _bind(self, site: Site, placement: Placement) -> None:
+        nodes, wants = self._nodes[placement.path], placement.replicas * placement.shape.group_size
+        free = self._free(site)
+        while len(nodes) < wants:
+            place = next((index for index, left in enumerate(free) if left >= _gpus(placement)), None)
+            if place is None:
+                break
+            nodes.append(place)
+            free[place] -= _gpus(placement)
+        if nodes:
+            self._begun.add(placement.path)
+        if len(nodes) < wants:
+            self._waits.setdefault(placement.path, self.now)
+        else:
+            self._waits.pop(placement.path, None)
+
+    def _free(self, site: Site) -> list[int]:
+        used = self._used(site)
+        return [
+            has - ours - (site.used[index] if index < len(site.used) else 0)
+            for index, (has, ours) in enumerate(zip(site.nodes, used, strict=True))
+        ]
+
+
+def _gpus(placement: Placement) -> int:
+    return placement.shape.requests.amounts.get(GPU, 0) // ONE
+
+
+def applied(ledger: Ledger, plan: Plan, now: datetime) -> Ledger:
+    """Return the ledger as the commits of a plan leave it."""
+    placements = dict(ledger.placements)
+    restraints = {
+        workload: [one for one in held if now < one.until or (one.move and now < one.since + timedelta(hours=1))]
+        for workload, held in ledger.restraints.items()
+    }
+    for change in plan.changes:
+        restraint: Restraint | None = None
+        match change:
+            case Place(placement=placement):
+                assert placement.path not in placements, "a placement begins where one stands"
+                placements[placement.path] = placement
+            case Resize(before=before, after=after) | Extend(before=before, after=after):
+                assert before.path in placements, "what is changed is not there"
+                placements[after.path] = after
+            case Move(before=before, after=after):
+                del placements[before.path]
+                placements[after.path] = after
+            case Revert(placement=placement):
+                del placements[placement.path]
+            case Release(workload=workload, restraints=ended):
+                restraints[workload] = [one for one in restraints.get(workload, ()) if one not in ended]
+            case _:
+                pass
+        if isinstance(change, Resize | Move | Revert | Hold):
+            restraint = change.restraint
+        if restraint is not None:
+            held = change.after if isinstance(change, Resize | Move) else change.placement
+            restraints.setdefault(held.workload, []).append(restraint)
+    kept = {workload: tuple(held) for workload, held in restraints.items() if held}
+    return replace(ledger, placements=Placements(placements), restraints=kept)
+
+
+def memories(inputs: PassInput) -> dict[str, object]:
+    """Copy what the values in an input remember beside what they are made of."""
+    owners = {"reach": inputs.reach, "enrolment": inputs.enrolment}
+    return {
+        f"{owner}.{name}": {key: str(part) for key, part in kept.items()}
+        for owner, value in owners.items()
+        if value is not None
+        for name, kept in vars(value).items()
+        if isinstance(kept, dict) and not name.startswith("_")
+    }
+
+
+def cold(inputs: PassInput) -> PassInput:
+    """Return an input without anything that earlier passes have found out."""
+    if inputs.enrolment is None:
+        return replace(inputs, reach=ClusterOrder(inputs.desired))
+    enrolment = Enrolment(inputs.enrolment.base, inputs.ledger.requests)
+    fresh = replace(inputs.ledger, placements=Placements(dict(inputs.ledger.placements)))
+    return replace(inputs, desired=enrolment.desired, reach=enrolment.reach, enrolment=enrolment, ledger=fresh)
+
+
+def play(world: World, *steps: Step) -> list[Pass]:
+    """Decide once after each step."""
+    passes = []
+    for step in steps:
+        world.change(step)
+        inputs = world.inputs()
+        passes.append(world.apply(inputs, decide(inputs)))
+    return passes
+
+
+def lone(unit: Unit, policy: BurstPolicy, *sites: Site) -> World:
+    """Make a world with one workload."""
+    return World(sites, (Work(id=VLLM, unit=unit, policy=policy),))
