@@ -217,6 +217,20 @@ SAMPLES: dict[str, tuple[Json, Pods]] = {
         workload("kubeflow.org/v1", "PyTorchJob", {"pytorchReplicaSpecs": _PYTORCH}),
         {8: 4},
     ),
+    "PaddleJob": (
+        workload(
+            "kubeflow.org/v1", "PaddleJob", {"paddleReplicaSpecs": _roles("paddle", Master=(1, 8), Worker=(3, 8))}
+        ),
+        {8: 4},
+    ),
+    "XGBoostJob": (
+        workload("kubeflow.org/v1", "XGBoostJob", {"xgbReplicaSpecs": _roles("xgboost", Master=(1, 8), Worker=(2, 8))}),
+        {8: 3},
+    ),
+    "JAXJob": (
+        workload("kubeflow.org/v1", "JAXJob", {"jaxReplicaSpecs": _roles("jax", Worker=(2, 8))}),
+        {8: 2},
+    ),
     "MPIJob": (workload("kubeflow.org/v1", "MPIJob", _MPI), {0: 1, 8: 2}),
     "MPIJob v2beta1": (workload("kubeflow.org/v2beta1", "MPIJob", _MPI), {0: 1, 8: 2}),
     "TrainJob": (

@@ -34,8 +34,9 @@ SHARE = "{{ replicas }}"
 MISSING = 12
 POD = {"containers": [{"name": "main", "image": "registry.example.com/main:1"}]}
 WHOLE = frozenset({
-    "JobSet", "TFJob", "PyTorchJob", "MPIJob", "TrainJob", "RayCluster", "RayJob", "RayService", "LLMInferenceService",
-    "DynamoGraphDeployment", "Pod", "DaemonSet", "CronJob", "AdvancedCronJob", "BroadcastJob",
+    "JobSet", "TFJob", "PyTorchJob", "PaddleJob", "XGBoostJob", "JAXJob", "MPIJob", "TrainJob", "RayCluster", "RayJob",
+    "RayService", "LLMInferenceService", "DynamoGraphDeployment", "Pod", "DaemonSet", "CronJob", "AdvancedCronJob",
+    "BroadcastJob",
 })  # fmt: skip # a list of words
 """Kinds of which a placement is one object, whatever numbers it holds."""
 FIELDS = {"Job": "parallelism", "InferenceService": "predictor.minReplicas"}

@@ -171,15 +171,21 @@ def training() -> Iterator[WorkloadKind]:
         checked="Volcano APIs 536f121 (2026-06-22)",
     )
     checked = "Training Operator 1.9.0"
-    for kind, field in (("TFJob", "tfReplicaSpecs"), ("PyTorchJob", "pytorchReplicaSpecs")):
+    for kind, field, elastic in (
+        ("TFJob", "tfReplicaSpecs", False),
+        ("PyTorchJob", "pytorchReplicaSpecs", True),
+        ("PaddleJob", "paddleReplicaSpecs", True),
+        ("XGBoostJob", "xgbReplicaSpecs", False),
+        ("JAXJob", "jaxReplicaSpecs", False),
+    ):
         roles = f"spec.{field}.*"
         own = f"{kind.lower()}-controller"
         # A master beside elastic workers is one pod, so that the minimum holds for it as well.
-        enough = path("spec.elasticPolicy.minReplicas") if kind == "PyTorchJob" else ()
+        enough = path("spec.elasticPolicy.minReplicas") if elastic else ()
         made = (template(f"{roles}.template", Count(path=path(f"{roles}.replicas"), enough=enough)),)
-        ordered = ((enough, path("spec.elasticPolicy.maxReplicas")),) if enough else ()
+        ordered = ((enough, path("spec.elasticPolicy.maxReplicas")),) if elastic else ()
         # Only elastic workers can be scaled; the operator makes their autoscaler from elasticPolicy.metrics.
-        scale = (path(f"spec.{field}.Worker.replicas"),) if enough else ()
+        scale = (path(f"spec.{field}.Worker.replicas"),) if elastic else ()
         yield _kubeflow(kind, ("v1",), field, made, checked, operators=(own,), ordered=ordered, scale=scale)
     worker = Count(path=path("spec.mpiReplicaSpecs.Worker.replicas"), default=0)
     yield _kubeflow(

@@ -84,6 +84,7 @@ RULES = (
                 refusal="There must be only 1 launcher replica",
             ),
         ),
+        unasked=("v1/PaddleJob", "v1/XGBoostJob", "v1/JAXJob"),
     ),
     Rules(
         project=_PROJECT["mpi-operator"],
