@@ -7,9 +7,6 @@ import pytest
 from tests.oracle import faults
 
 
-@pytest.mark.xfail(
-    strict=True, raises=AssertionError, reason="a run with a fixed number of replicas begins on each cluster with room"
-)
 def test_run_with_fixed_number_of_replicas_begins_once() -> None:
     assert faults.run_with_fixed_number_begins_once()
 

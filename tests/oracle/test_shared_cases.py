@@ -25,7 +25,6 @@ there = pytest.mark.skipif(not PEERS.is_dir(), reason="no peers in ../shared/cas
 
 _TOPOLOGY = "a LeaderWorkerSet without leaderTemplate counts as two pod sets, where Kueue makes one"
 _PATCH = "check accepts a subset whose patch makes no valid pod"
-_REPEATED = "a chart that runs once is begun on each cluster with room"
 _SHARES = "a move goes to the first cluster with room, whatever the strategy of the policy divides"
 _BOUNDS = "a move goes to the first cluster with room, so that a lower bound on clusters or groups is lost"
 _FORBIDDEN = "a cluster that the policy's labels forbid keeps its burst, and it is renewed there"
@@ -53,9 +52,6 @@ WRONG: Mapping[str, str] = {
     "mk-tas-06": _TOPOLOGY,
     "mk-tas-08": _TOPOLOGY,
     "mk-finish-03": "a Job is reverted when its burstDuration is over, and begins again on another cluster",
-    "mk-once-01": _REPEATED,
-    "mk-once-02": _REPEATED,
-    "mk-once-05": _REPEATED,
 }
 """Cases that the product fails, with what it does wrong."""
 
