@@ -12,6 +12,7 @@ from datetime import timedelta
 from functools import cache
 
 from reconciler.core.decide.decide import decide
+from reconciler.core.explain.workload import explain
 from reconciler.model.kubernetes.workload_spread import Subset
 from reconciler.model.plan import Extend, Place
 from reconciler.model.policy import (
@@ -221,3 +222,23 @@ def decision_writes_nothing_into_its_input() -> bool:
     before = memories(inputs)
     decide(inputs)
     return memories(inputs) == before
+
+
+# What `explain` says of a pass
+
+
+def _takes_what_it_is_said_to(policy: BurstPolicy, missing: int) -> bool:
+    (made,) = play(lone(Unit.SET, policy, site(A), site(B)), lacks(missing))
+    (placement,) = made.after.placements.values()
+    told = {one.cluster: one.refusal for one in explain(VLLM, made.inputs, made.plan).assessments}
+    return told[placement.cluster] is None
+
+
+def set_within_the_limit_of_a_cluster_is_explained() -> bool:
+    """A cluster takes as many groups of a set as it may have, and `explain` refuses it for those that it may not."""
+    return _takes_what_it_is_said_to(ordering((A, 2), (B, 1)), 5)
+
+
+def set_within_the_limit_of_its_policy_is_explained() -> bool:
+    """A cluster takes all groups that the policy allows, and `explain` refuses it for those that are missing beyond."""
+    return _takes_what_it_is_said_to(ordering((A, 3), max_replicas=3), 5)

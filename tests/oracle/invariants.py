@@ -145,10 +145,12 @@ def lower_bounds_hold_or_are_told(made: Pass) -> Iterator[str]:
 
 
 def what_waits_is_told(made: Pass) -> Iterator[str]:
-    """A workload that misses replicas after a pass is suppressed with a reason."""
+    """A workload that misses replicas after a pass is suppressed with a reason; a run that is placed misses nothing."""
     told = {held.workload for held in made.plan.suppressed}
     for work in made.works.values():
         demand, has = made.inputs.demands[work.id], held(made.after, work.id).total()
+        if work.unit.runs_once and has:
+            continue
         if work.id not in told and (not isinstance(demand, Demand) or demand.missing > has):
             yield f"{work.id} waits, and nothing says why"
 

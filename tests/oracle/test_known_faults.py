@@ -128,3 +128,17 @@ def test_what_has_no_node_is_given_back_first() -> None:
 )
 def test_decision_writes_nothing_into_its_input() -> None:
     assert faults.decision_writes_nothing_into_its_input()
+
+
+@pytest.mark.xfail(
+    strict=True, raises=AssertionError, reason="explain refuses a cluster that takes as many groups as its limit allows"
+)
+def test_set_within_the_limit_of_a_cluster_is_explained() -> None:
+    assert faults.set_within_the_limit_of_a_cluster_is_explained()
+
+
+@pytest.mark.xfail(
+    strict=True, raises=AssertionError, reason="explain asks for all missing groups, and a pass for those of the policy"
+)
+def test_set_within_the_limit_of_its_policy_is_explained() -> None:
+    assert faults.set_within_the_limit_of_its_policy_is_explained()

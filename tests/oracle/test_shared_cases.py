@@ -23,7 +23,6 @@ CASES = ROOT.parent / "shared" / "cases"
 PEERS, DEMAND = CASES / "peers", CASES / "demand"
 there = pytest.mark.skipif(not PEERS.is_dir(), reason="no peers in ../shared/cases")
 
-_TOPOLOGY = "a LeaderWorkerSet without leaderTemplate counts as two pod sets, where Kueue makes one"
 _PATCH = "check accepts a subset whose patch makes no valid pod"
 _SHARES = "a move goes to the first cluster with room, whatever the strategy of the policy divides"
 _BOUNDS = "a move goes to the first cluster with room, so that a lower bound on clusters or groups is lost"
@@ -48,9 +47,6 @@ WRONG: Mapping[str, str] = {
     "kruise-patch-15": _PATCH,
     "kruise-patch-16": "an unknown field of a patch is written into the manifest",
     "kruise-patch-19": "a patch of resources is refused where live pods and template differ, without that cause",
-    "mk-tas-01": _TOPOLOGY,
-    "mk-tas-06": _TOPOLOGY,
-    "mk-tas-08": _TOPOLOGY,
     "mk-finish-03": "a Job is reverted when its burstDuration is over, and begins again on another cluster",
 }
 """Cases that the product fails, with what it does wrong."""

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Any
 
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.enrolment import Enrolment
@@ -27,6 +28,7 @@ from reconciler.model.capacity import (
     Pool,
     WorkloadObservation,
 )
+from reconciler.model.demand import Demand
 from reconciler.model.ids import ClusterName, CommitId, WorkloadId
 from reconciler.model.kubernetes.scheduling import Taint
 from reconciler.model.ledger import Ledger, Placements
@@ -160,7 +162,7 @@ class Step:
     """Fields of policies that are others from here on, by the number of their workload."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Pass:
     """One pass of a chain: what went in, what was decided, and what the ledger holds afterwards."""
 
@@ -171,6 +173,23 @@ class Pass:
     sites: Mapping[ClusterName, Site]
     begun: frozenset[str]
     """The directories of placements of which a pod has had a node."""
+
+    def __str__(self) -> str:
+        """Say what a reader needs to follow a chain: clusters, policies, demand and changes."""
+        told = [f"{self.now:%H:%M:%S}"]
+        told += [f"  {site}" for site in self.sites.values()]
+        for work in self.works.values():
+            demand = self.inputs.demands[work.id]
+            missing = demand.missing if isinstance(demand, Demand) else "?"
+            told.append(f"  {work.id}, {work.unit}, {work.gpus} GPUs, lacks {missing}: {work.policy}")
+        told += [f"  has {each.path}: {each.replicas}" for each in self.before.placements.values()]
+        told += [f"  {type(change).__name__} {_describe(change)}" for change in self.plan.changes]
+        told += [f"  {held.workload} waits: {held.reason}: {held.message}" for held in self.plan.suppressed]
+        return "\n".join(told)
+
+    def _repr_pretty_(self, printer: Any, _: bool) -> None:
+        """Print it so where hypothesis reports an example."""
+        printer.text(f"\n{self}")
 
     @property
     def now(self) -> datetime:
@@ -345,6 +364,13 @@ class World:
             has - ours - (site.used[index] if index < len(site.used) else 0)
             for index, (has, ours) in enumerate(zip(site.nodes, used, strict=True))
         ]
+
+
+def _describe(change: object) -> str:
+    after = change.after if isinstance(change, Resize | Extend | Move) else getattr(change, "placement", None)
+    return (
+        "" if after is None else f"{after.workload} on {after.where}: {after.replicas} until {after.expires_at:%H:%M}"
+    )
 
 
 def _gpus(placement: Placement) -> int:
