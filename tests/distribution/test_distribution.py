@@ -206,6 +206,39 @@ def test_giving_back_one_more_never_lets_another_cluster_grow(
     assert all(fewer[cluster] <= replicas for cluster, replicas in more.items())
 
 
+@given(_targets(), TOTALS, PLAIN, st.data())
+def test_no_replica_stays_in_place_of_one_that_serves_better(
+    targets: tuple[ClusterShare, ...], total: int, distribution: Distribution, data: st.DataObject
+) -> None:
+    there = [
+        target._replace(least=0, weight=1, serving=(data.draw(st.integers(0, target.most)), target.most))
+        for target in working_plan(targets)
+    ]
+    kept = give_back(total, there, distribution)
+    assert sum(kept.values()) == min(total, held(targets))
+    waits = any(kept[target.cluster] > target.serving[0] for target in there)
+    assert not waits or all(kept[target.cluster] >= target.serving[0] for target in there)
+
+
+@given(_targets(), TOTALS, _distributions(), st.data())
+def test_guarantees_do_not_depend_on_how_replicas_serve(
+    targets: tuple[ClusterShare, ...], total: int, distribution: Distribution, data: st.DataObject
+) -> None:
+    there = [
+        target._replace(weight=1, serving=(data.draw(st.integers(0, target.most)), target.most))
+        for target in working_plan(targets)
+        if target.most
+    ]
+    kept = give_back(total, there, distribution)
+    left = [target for target in there if kept[target.cluster]]
+    assert len(left) >= min(distribution.min_clusters, total, len(there))
+    groups = {target.group for target in there}
+    assert len({target.group for target in left}) >= min(distribution.min_groups, total, len(groups))
+    floors = [min(target.least, target.most) for target in there]
+    if not distribution.is_bounded and total >= sum(floors):
+        assert all(kept[target.cluster] >= floor for target, floor in zip(there, floors, strict=True))
+
+
 @given(_targets(), _distributions())
 def test_minimums_are_given_back_last(targets: tuple[ClusterShare, ...], distribution: Distribution) -> None:
     there = working_plan(targets)

@@ -116,9 +116,6 @@ def test_adaptive_spread_keeps_to_the_budget_of_moves() -> None:
     assert faults.adaptive_spread_keeps_to_the_budget_of_moves()
 
 
-@pytest.mark.xfail(
-    strict=True, raises=AssertionError, reason="scale-down reverts what runs, and moves what has no node into its place"
-)
 def test_what_has_no_node_is_given_back_first() -> None:
     assert faults.what_has_no_node_is_given_back_first()
 

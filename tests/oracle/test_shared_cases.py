@@ -99,11 +99,6 @@ def test_every_case_that_is_listed_as_wrong_exists_and_is_no_known_difference() 
 
 
 @pytest.mark.exhaustive(one_in=None)  # each runs the command against API servers of its own, for half a minute
-@pytest.mark.xfail(
-    strict=True,
-    raises=AssertionError,
-    reason="scale-down takes replicas by the order of clusters, those that serve before those that do not",
-)
 @pytest.mark.parametrize("script", ["k4910_gives_back_what_runs.py", "k4910b_gives_back_what_serves.py"])
 def test_what_serves_is_given_back_last(script: str) -> None:
     if not (DEMAND / script).exists():

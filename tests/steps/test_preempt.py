@@ -134,6 +134,14 @@ def test_the_least_urgent_and_youngest_goes_first() -> None:
     assert evicted(after(holding(*running, waiting=[asks("high", priority=250)]))) == ["young"]
 
 
+def test_of_one_priority_the_one_that_serves_least_goes_before_a_younger_one() -> None:
+    there = holding(runs(asks("old"), age=90), runs(asks("young"), age=60), waiting=[asks("urgent", priority=90)])
+    ready = {each.name: int(each.workload.name == "young") for each in there.placements.values()}
+    seen = replace(full("worker-2", there), ready=ready)
+    made = decide(inputs(free("worker-1"), seen, there=there).with_requests(there.requests))
+    assert evicted(made) == ["old"]
+
+
 def test_as_few_as_possible_go() -> None:
     running = [runs(asks("small", 2, priority=10)), runs(asks("large", 8, priority=90))]
     assert evicted(after(holding(*running, waiting=[asks("high", 8, priority=250)]))) == ["large"]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from reconciler.core.decide.candidates.finder import CandidateFinder
 from reconciler.model.candidate import Candidate
 from reconciler.model.ids import WorkspaceName
-from reconciler.model.placement import ClusterSubset, Placement
+from reconciler.model.placement import ClusterSubset
 from reconciler.model.plan import Refusal
 
 
@@ -41,15 +41,3 @@ def refuse_beyond_gpr_limit(
         if limited is not None:
             return candidate, limited
     return None
-
-
-def newest_first(placements: Iterable[Placement], stays: int) -> Iterator[tuple[Placement, int]]:
-    """Take from the newest of a cluster's placements until so many are left; yield each with the replicas it keeps."""
-    here = sorted(placements, key=lambda placement: (placement.created_at, placement.name), reverse=True)
-    surplus = sum(placement.replicas for placement in here) - stays
-    for placement in here:
-        if surplus <= 0:
-            return
-        back = min(surplus, placement.replicas)
-        yield placement, placement.replicas - back
-        surplus -= back

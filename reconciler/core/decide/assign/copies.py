@@ -9,20 +9,15 @@ runs once there is one unit in all.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable
 
 from reconciler.core.capacity.units import PlacementUnit
 from reconciler.core.decide.assign.assignment import Assignment
 from reconciler.core.decide.assign.subset_limits import room_in
 from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
-from reconciler.core.decide.candidates.scorers import ranked
-from reconciler.core.decide.state.pass_input import PassInput
-from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.fleet.replica_paths import REPLICAS
-from reconciler.core.spread.placement_subset import cluster_subset
 from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ReplicaShape
-from reconciler.model.placement import Placement
 from reconciler.model.plan import Reason, Refusal
 from reconciler.model.policy import BurstPolicy
 from reconciler.model.workload import WorkloadTemplate
@@ -136,30 +131,3 @@ def _described(unit: PlacementUnit, size: int) -> str:
 def _needed(unit: PlacementUnit, size: int) -> str:
     replicas = count(size, "replica")
     return f"{replicas}, which go together: they run once" if not unit.size else f"the {replicas} of a copy"
-
-
-def take_copies_back(
-    inputs: PassInput,
-    working_plan: WorkingPlan,
-    surplus: int,
-    placements: Sequence[Placement],
-    *,
-    partly: bool,
-) -> Iterator[tuple[Placement, int]]:
-    """Choose the copies that end for a surplus, each with none left: those of the last cluster in the order first.
-
-    `partly` ends a copy as well of which only a part is too many, as where a limit was lowered.
-    """
-    policy = inputs.desired.policies[placements[0].workload]
-    order = {candidate.key: candidate.rank for candidate in ranked(inputs, working_plan, placements[0].workload)}
-
-    def place(placement: Placement) -> tuple[bool, int, float, str]:
-        key = cluster_subset(placement, policy, inputs.desired.clusters)
-        return key in order, -order.get(key, 0), -placement.created_at.timestamp(), placement.name
-
-    for placement in sorted(placements, key=place):
-        if surplus <= 0:
-            return
-        if partly or placement.replicas <= surplus:
-            surplus -= placement.replicas
-            yield placement, 0

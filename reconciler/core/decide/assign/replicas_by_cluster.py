@@ -1,4 +1,4 @@
-"""Replicas assigned to the clusters of a workload, and taken back from them, by the distribution of its policy.
+"""Replicas assigned to the clusters of a workload by the distribution of its policy.
 
 Translates candidates into the shares that `core.decide.distribution` divides, and its answer back into candidates and
 refusals. Where a policy fills one cluster after the other, a cluster that is not needed is never assessed.
@@ -6,21 +6,16 @@ refusals. Where a policy fills one cluster after the other, a cluster that is no
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from reconciler.core.decide.assign import replicas_by_subset, subset_order
-from reconciler.core.decide.assign.assignment import Assignment, newest_first, refuse_beyond_gpr_limit
-from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
+from reconciler.core.decide.assign.assignment import Assignment, refuse_beyond_gpr_limit
+from reconciler.core.decide.candidates.finder import CandidateFinder
 from reconciler.core.decide.candidates.kind_answers import KindAnswers, share_of
-from reconciler.core.decide.candidates.scorers import ranked
-from reconciler.core.decide.distribution import ClusterShare, Division, give_back, reachable, returns, share_out
-from reconciler.core.decide.state.pass_input import PassInput
-from reconciler.core.decide.state.working_plan import WorkingPlan
+from reconciler.core.decide.distribution import ClusterShare, Division, reachable, share_out
 from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.ids import ClusterName
-from reconciler.model.placement import Placement
 from reconciler.model.plan import Reason, Refusal
 from reconciler.model.policy import BurstPolicy, StrategyName
 from reconciler.model.workload import WorkloadTemplate
@@ -85,44 +80,8 @@ def _division(
         most = has + (0 if taking is None else taking.room)
         keeping.append(share_of(candidate, keeps=has, most=most, capacity=most))
     total = sum(held.values()) + missing
-    shares, beyond = [*shares[:reached], *keeping, *_others(answers.candidates, held)], shares[reached:]
+    shares, beyond = [*shares[:reached], *keeping, *off_order(answers.candidates, held)], shares[reached:]
     return share_out(total, shares, policy.distribution, beyond=beyond)
-
-
-def take_back(
-    inputs: PassInput, working_plan: WorkingPlan, surplus: int, placements: Sequence[Placement]
-) -> tuple[tuple[Placement, int], ...]:
-    """Choose which of a workload's placements lose a surplus, each with the replicas it keeps: the reverse of `assign`.
-
-    The last cluster in the order comes first, and within it the newest placement; a cluster that is no longer in the
-    order comes before all others.
-    """
-    workload = placements[0].workload
-    policy, candidates = inputs.desired.policies[workload], ranked(inputs, working_plan, workload)
-    if policy.spread is not None:
-        return subset_order.take_back(inputs, working_plan, surplus, placements, policy.spread)
-    held = Counter[ClusterName]()
-    for placement in placements:
-        held[placement.cluster] += placement.replicas
-    room = _room(inputs, working_plan, placements) if policy.distribution.strategy is StrategyName.BALANCED else {}
-    shares = []
-    for candidate in candidates:
-        if candidate.cluster in held:
-            has = held[candidate.cluster]
-            shares.append(share_of(candidate, most=has, capacity=has + room.get(candidate.cluster, 0)))
-    shares += _others(candidates, held, stay=False)
-    stays = give_back(max(0, held.total() - surplus), shares, policy.distribution)
-    last_first = sorted(shares, key=lambda share: share.rank, reverse=True)
-    return tuple(
-        kept for share in last_first for kept in newest_first(_on(placements, share.cluster), stays[share.cluster])
-    )
-
-
-def with_reason(detail: str, policy: BurstPolicy) -> str:
-    """Add to a reason which replicas are taken back first; clusters in order need no words."""
-    if policy.spread is not None:
-        return f"{detail}; {subset_order.RETURNS}"
-    return detail if policy.fills_in_order else f"{detail}; {returns(policy.distribution)}"
 
 
 def describe_distribution(policy: BurstPolicy) -> str:
@@ -166,7 +125,7 @@ def _in_order(missing: int, candidates: Iterable[Candidate]) -> Iterator[Candida
             return
 
 
-def _others(
+def off_order(
     candidates: Sequence[Candidate], held: Mapping[ClusterName, int], *, stay: bool = True
 ) -> list[ClusterShare]:
     """Make shares of clusters that have replicas and are no longer in the order: they come last and get no more."""
@@ -183,26 +142,6 @@ def _others(
         )
         for place, cluster in enumerate(off, start=1)
     ]
-
-
-def _on(placements: Iterable[Placement], cluster: ClusterName) -> list[Placement]:
-    return [placement for placement in placements if placement.cluster == cluster]
-
-
-def _room(inputs: PassInput, working_plan: WorkingPlan, placements: Sequence[Placement]) -> Mapping[ClusterName, int]:
-    """Count how many more replicas each cluster would take. A cluster that is not seen counts as full.
-
-    Capacity is counted as placements stand now; this pass has handed out none yet.
-    """
-    finder, workload, shape = CandidateFinder(inputs, working_plan), placements[0].workload, placements[0].shape
-    held = finder.held_by_cluster(workload)
-    room = {}
-    for candidate in finder.order(workload):
-        if candidate.cluster in held and candidate.cluster in inputs.observed.clusters:
-            fits = finder.capacity.room(candidate.cluster, workload.workspace).count(shape, MOST)
-            bound = fits if candidate.limit is None else max(0, candidate.limit - held[candidate.cluster])
-            room[candidate.cluster] = min(fits, bound)
-    return room
 
 
 def _left_out(division: Division, policy: BurstPolicy) -> Iterator[Refusal]:

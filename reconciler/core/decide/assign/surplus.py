@@ -1,25 +1,239 @@
-"""The surplus of a workload: which of its placements lose the replicas that are too many."""
+"""The surplus of a workload: which of its placements lose the replicas that are too many, for all kinds of workloads.
+
+What serves least goes first: unseen, without a node, not ready (`serving`). Two things come before it. What may not
+stay anyhow goes first of all: on clusters that the policy no longer names, in no subset, above the maximum of a subset.
+And the guarantees of the policy hold as long as there are replicas for them. Among equals, replicas go in the reverse
+of the order in which they were placed: by the strategy, then the newest placement of a cluster first.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
 
-from reconciler.core.decide.assign.copies import take_copies_back
-from reconciler.core.decide.assign.replicas_by_cluster import take_back
+from reconciler.core.decide.assign.replicas_by_cluster import off_order
+from reconciler.core.decide.assign.serving import Serving, add_up, describe_given_up, serving
+from reconciler.core.decide.assign.subset_order import rows_of
+from reconciler.core.decide.assign.subset_quota import quotas
+from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
 from reconciler.core.decide.candidates.gang import unit_of_workload
+from reconciler.core.decide.candidates.kind_answers import share_of
+from reconciler.core.decide.candidates.scorers import ranked
+from reconciler.core.decide.distribution import ClusterShare, give_back, returns, subsets
+from reconciler.core.decide.distribution.cluster_bounds import seeds
+from reconciler.core.decide.distribution.subsets import Layer
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
-from reconciler.model.placement import Placement
+from reconciler.core.spread.placement_subset import cluster_subset
+from reconciler.model.candidate import Candidate
+from reconciler.model.ids import ClusterName, WorkloadId
+from reconciler.model.kubernetes.workload_spread import WorkloadSpread
+from reconciler.model.placement import ClusterSubset, Placement
+from reconciler.model.policy import BurstPolicy, StrategyName
+
+
+class GivenUp(NamedTuple):
+    """Replicas that one placement loses."""
+
+    placement: Placement
+    # The replicas that it keeps.
+    rest: int
+    # How little those serve that go, in words; empty where the order among equals decides alone.
+    because: str = ""
 
 
 def take_surplus(
     inputs: PassInput, working_plan: WorkingPlan, surplus: int, placements: Sequence[Placement], *, partly: bool
-) -> Iterable[tuple[Placement, int]]:
-    """Choose which placements of one workload lose a surplus, each with the replicas that it keeps.
+) -> tuple[GivenUp, ...]:
+    """Choose which placements of one workload lose a surplus: the reverse of `assign`, what serves least first.
 
-    `partly` ends a copy of what has a fixed number of replicas where only a part of it is too many.
+    `partly` ends a placement that is one unit where only a part of it is too many, as where a limit was lowered.
     """
-    unit = unit_of_workload(inputs, placements[0].workload, placements[0])
-    if unit.whole:
-        return take_copies_back(inputs, working_plan, surplus, placements, partly=partly)
-    return take_back(inputs, working_plan, surplus, placements)
+    workload = placements[0].workload
+    held = _Held(inputs=inputs, working_plan=working_plan, workload=workload, placements=placements)
+    whole = unit_of_workload(inputs, workload, placements[0]).whole
+    ended = tuple(held.units(surplus, partly=partly) if whole else held.divided(surplus))
+    return ended if add_up(held.serving.values()).is_mixed else tuple(each._replace(because="") for each in ended)
+
+
+def give_up(inputs: PassInput, placements: Iterable[Placement], stays: int) -> Iterator[GivenUp]:
+    """Leave so many replicas of the placements of one cluster: what serves least goes first, then what is newest."""
+    return _leave([(placement, serving(inputs, placement)) for placement in placements], stays)
+
+
+def describe_order(policy: BurstPolicy) -> str:
+    """Describe which of equal replicas a policy takes back first; empty for clusters in order, which need no words."""
+    if policy.spread is not None:
+        return "the last subset gives back first"
+    return "" if policy.fills_in_order else returns(policy.distribution)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Held:
+    """The placements of one workload that give up replicas."""
+
+    inputs: PassInput
+    working_plan: WorkingPlan
+    workload: WorkloadId
+    placements: Sequence[Placement]
+
+    @cached_property
+    def serving(self) -> Mapping[str, Serving]:
+        """How well each placement serves, by path."""
+        return {placement.path: serving(self.inputs, placement) for placement in self.placements}
+
+    @cached_property
+    def places(self) -> Mapping[ClusterSubset, tuple[Placement, ...]]:
+        """The placements of each cluster, by subset."""
+        places: dict[ClusterSubset, tuple[Placement, ...]] = {}
+        for placement in self.placements:
+            place = cluster_subset(placement, self.policy, self.inputs.desired.clusters)
+            places[place] = (*places.get(place, ()), placement)
+        return places
+
+    @property
+    def policy(self) -> BurstPolicy:
+        return self.inputs.desired.policies[self.workload]
+
+    def divided(self, surplus: int) -> Iterator[GivenUp]:
+        """Yield what loses replicas, the last cluster first."""
+        spread = self.policy.spread
+        for place, rest in self._by_cluster(surplus) if spread is None else self._by_subset(surplus, spread):
+            yield from _leave([(each, self.serving[each.path]) for each in self.places.get(place, ())], rest)
+
+    def units(self, surplus: int, *, partly: bool) -> Iterator[GivenUp]:
+        """Yield the placements that end, each of which is one unit."""
+        for placement in reversed(self._kept_units()):
+            if surplus <= 0:
+                return
+            if partly or placement.replicas <= surplus:
+                surplus -= placement.replicas
+                yield GivenUp(placement, 0, describe_given_up(self.serving[placement.path], 0))
+
+    def _by_cluster(self, surplus: int) -> Iterator[tuple[ClusterSubset, int]]:
+        """Yield the replicas that stay on each cluster, by the distribution of the policy."""
+        distribution, candidates = self.policy.distribution, ranked(self.inputs, self.working_plan, self.workload)
+        held = {cluster: self._replicas((cluster, subset)) for cluster, subset in self.places}
+        room = self._room() if distribution.strategy is StrategyName.BALANCED else {}
+        shares = [
+            share_of(candidate, most=has, capacity=has + room.get(candidate.cluster, 0))
+            for candidate in candidates
+            if (has := held.get(candidate.cluster))
+        ]
+        shares = [
+            share._replace(serving=self._serving((share.cluster, "")))
+            for share in (*shares, *off_order(candidates, held, stay=False))
+        ]
+        stays = give_back(max(0, sum(held.values()) - surplus), shares, distribution)
+        for share in sorted(shares, key=lambda share: share.rank, reverse=True):
+            yield (share.cluster, ""), stays[share.cluster]
+
+    def _room(self) -> Mapping[ClusterName, int]:
+        """Count how many more replicas each cluster would take. A cluster that is not seen counts as full.
+
+        Capacity is counted as placements stand now; this pass has handed out none yet.
+        """
+        finder, shape = CandidateFinder(self.inputs, self.working_plan), self.placements[0].shape
+        held = finder.held_by_cluster(self.workload)
+        room = {}
+        for candidate in finder.order(self.workload):
+            if candidate.cluster in held and candidate.cluster in self.inputs.observed.clusters:
+                fits = finder.capacity.room(candidate.cluster, self.workload.workspace).count(shape, MOST)
+                bound = fits if candidate.limit is None else max(0, candidate.limit - held[candidate.cluster])
+                room[candidate.cluster] = min(fits, bound)
+        return room
+
+    def _by_subset(self, surplus: int, spread: WorkloadSpread) -> Iterator[tuple[ClusterSubset, int]]:
+        """Yield the replicas that stay on each cluster of each subset. Percentages are of the replicas that are left.
+
+        Replicas above the maximum of a subset go first, then those in no subset, then those of the last subset, and in
+        it of the cluster that would be filled last.
+        """
+        finder, held = (
+            CandidateFinder(self.inputs, self.working_plan),
+            {each: self._replicas(each) for each in self.places},
+        )
+
+        def free(place: ClusterSubset) -> int:
+            if place not in self.places or place[0] not in self.inputs.observed.clusters:
+                return 0
+            shape = self.places[place][-1].shape
+            return finder.capacity.room(place[0], self.workload.workspace).count(shape, MOST)
+
+        *rows, none = rows_of(finder, self.workload, spread, held, free)
+        bounds = quotas(self.inputs, self.workload, spread, self.working_plan.replicas(self.workload) - surplus)
+        layers = [
+            Layer(shares=self._shares(row), most=quota.elsewhere, least=max(0, quota.least - quota.home))
+            for row, quota in zip(rows, bounds, strict=True)
+        ]
+        layers = [*_lower(layers, surplus), Layer(shares=self._shares(none), most=0)]
+        stays = subsets.give_back(max(0, sum(held.values()) - surplus), layers)
+        for row, kept in reversed(list(zip((*rows, none), stays, strict=True))):
+            yield from reversed(list(zip(row, kept, strict=True)))
+
+    def _kept_units(self) -> list[Placement]:
+        """List units in the order in which they are kept: as many clusters and groups as there have to be first.
+
+        Of equal ones those of the last cluster in the order go first.
+        """
+        order = {candidate.key: candidate for candidate in ranked(self.inputs, self.working_plan, self.workload)}
+        found = [(order.get(place), each) for place, placements in self.places.items() for each in placements]
+
+        def key(unit: tuple[Candidate | None, Placement]) -> tuple[object, ...]:
+            candidate, placement = unit
+            worst = tuple(-part for part in self.serving[placement.path].parts)
+            rank = 0 if candidate is None else candidate.rank
+            return candidate is None, worst, rank, placement.created_at, placement.name
+
+        found.sort(key=key)
+        shares = [
+            ClusterShare(cluster=placement.cluster, rank=index, most=1, capacity=1, group=candidate.group)
+            for index, (candidate, placement) in enumerate(found)
+            if candidate is not None
+        ]
+        first = [share.rank for share in seeds(shares, self.policy.distribution)]
+        return [found[index][1] for index in (*first, *(index for index in range(len(found)) if index not in first))]
+
+    def _replicas(self, place: ClusterSubset) -> int:
+        return sum(placement.replicas for placement in self.places.get(place, ()))
+
+    def _serving(self, place: ClusterSubset) -> Serving:
+        return add_up(self.serving[placement.path] for placement in self.places.get(place, ()))
+
+    def _shares(self, row: Sequence[ClusterSubset]) -> tuple[ClusterShare, ...]:
+        """Make shares of the replicas that can be taken back."""
+        return tuple(
+            ClusterShare(cluster=place[0], rank=rank, most=has, capacity=has, serving=self._serving(place))
+            for rank, place in enumerate(row, start=1)
+            for has in [self._replicas(place)]
+        )
+
+
+def _lower(layers: Sequence[Layer], surplus: int) -> list[Layer]:
+    """Take replicas above the maximums off the shares of the subsets, as far as the surplus goes."""
+    has = [sum(share.most for share in layer.shares) for layer in layers]
+    within = sum(n if layer.most is None else min(n, layer.most) for n, layer in zip(has, layers, strict=True))
+    stays = subsets.give_back(max(sum(has) - surplus, within), layers)
+    return [
+        replace(
+            layer,
+            shares=tuple(share._replace(most=n, capacity=n) for share, n in zip(layer.shares, kept, strict=True)),
+        )
+        for layer, kept in zip(layers, stays, strict=True)
+    ]
+
+
+def _leave(placements: Sequence[tuple[Placement, Serving]], stays: int) -> Iterator[GivenUp]:
+    """Yield the placements of one cluster that lose replicas when so many stay, the newest first."""
+    oldest = sorted(placements, key=lambda pair: (pair[0].created_at, pair[0].name))
+    kept = [0] * len(oldest)
+    for grade in range(len(Serving._fields)):
+        for index, (_, served) in enumerate(oldest):
+            more = min(stays, served[grade] - kept[index])
+            kept[index] += more
+            stays -= more
+    for (placement, served), rest in reversed(list(zip(oldest, kept, strict=True))):
+        if rest < placement.replicas:
+            yield GivenUp(placement, rest, describe_given_up(served, rest))

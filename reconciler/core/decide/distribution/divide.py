@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from reconciler.core.decide.distribution import aggregated, balanced, cluster_bounds, ordered, weighted
-from reconciler.core.decide.distribution.strategy import ClusterShare, Strategy
+from reconciler.core.decide.distribution.strategy import ClusterShare, Strategy, grades
 from reconciler.model.ids import ClusterName
 from reconciler.model.policy import Distribution, StrategyName
 
@@ -92,18 +92,24 @@ def reachable(more: int, shares: Sequence[ClusterShare], distribution: Distribut
 def give_back(total: int, shares: Sequence[ClusterShare], distribution: Distribution) -> Mapping[ClusterName, int]:
     """Divide the replicas of a smaller total that stay; a share keeps nothing for certain, and `most` is what it has.
 
-    Minimums are taken away last, those of later clusters first; clusters that the policy no longer names come first.
+    Guarantees are given up last: one replica for each cluster and group that there has to be, then minimums, those of
+    later clusters first. Clusters that the policy no longer names come first. In between go the replicas that serve
+    least (`ClusterShare.serving`), and of equal ones those that the strategy gives back first.
     """
-    strategy = _STRATEGIES[distribution.strategy]
-    by_preference = sorted(shares, key=lambda share: (not share.weight, *strategy.precedence(share)))
+    strategy, levels = _STRATEGIES[distribution.strategy], grades(shares)
+    by_preference = sorted(shares, key=lambda share: (not share.weight, share.best, *strategy.precedence(share)))
     sown = cluster_bounds.seeds(by_preference, distribution)[:total]
     more, raised = _raise(total, by_preference, {share.cluster: 1 for share in sown})
-    more, raised = _raise(more, raised, {share.cluster: share.least for share in raised})
-    before = more + sum(share.keeps for share in raised)
-    taking = _shares_with_weight(raised)
-    raised = _fill(strategy.shrink(more, taking), taking, raised)
-    left = before - sum(share.keeps for share in raised)
-    _, raised = _raise(left, raised, {share.cluster: share.most for share in raised})
+    for level in levels:
+        minimums = {share.cluster: min(share.least, share.at_least(level)) for share in raised}
+        more, raised = _raise(more, raised, minimums)
+    for level in levels:
+        taking = [share._replace(most=max(share.keeps, share.at_least(level))) for share in _shares_with_weight(raised)]
+        counts = strategy.shrink(more, taking)
+        more -= sum(counts) - sum(share.keeps for share in taking)
+        raised = _fill(counts, taking, raised)
+    for level in levels:
+        more, raised = _raise(more, raised, {share.cluster: share.at_least(level) for share in raised})
     return {share.cluster: share.keeps for share in raised}
 
 

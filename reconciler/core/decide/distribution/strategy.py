@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 from reconciler.model.ids import ClusterName
@@ -29,12 +29,24 @@ class ClusterShare(NamedTuple):
     weight: int = 1
     # Its value of the label that the policy spreads over.
     group: str = ""
+    # Of the replicas that it has, those that serve at least so well, the best first and all last; empty where they
+    # serve equally well, or where it has none to give back.
+    serving: tuple[int, ...] = ()
 
     @property
     def free(self) -> int:
         """How many more replicas it may come to have."""
         bound = self.most if self.weight else min(self.most, self.least)
         return max(0, bound - self.keeps)
+
+    @property
+    def best(self) -> int:
+        """How well the best of its replicas serves: the index in `serving`; 0 is best."""
+        return next((index for index, replicas in enumerate(self.serving) if replicas), 0)
+
+    def at_least(self, index: int) -> int:
+        """Return how many of the replicas that it has serve at least so well, by the index in `serving`."""
+        return min(self.most, self.serving[index]) if self.serving else self.most
 
 
 class Strategy(Protocol):
@@ -54,3 +66,8 @@ class Strategy(Protocol):
 
     def because(self, growing: Sequence[ClusterShare], shares: Sequence[ClusterShare]) -> list[str]:
         """Return the reason for each share that grows, with its number among all shares."""
+
+
+def grades(shares: Iterable[ClusterShare]) -> range:
+    """Return the indexes of `serving`, the best first: replicas of one stay before any of the next does."""
+    return range(max((len(share.serving) for share in shares), default=0) or 1)

@@ -9,9 +9,9 @@ nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from reconciler.core.decide.distribution.strategy import ClusterShare
+from reconciler.core.decide.distribution.strategy import ClusterShare, grades
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,12 +43,20 @@ def minimums(total: int, layers: Sequence[Layer]) -> Counts:
 def give_back(total: int, layers: Sequence[Layer]) -> Counts:
     """Divide the replicas of a smaller total that stay; a share keeps nothing for certain, and `most` is what it has.
 
-    Above the maximums goes first, then the last subset, minimums last; and within a subset the last cluster.
+    Above the maximums goes first, and minimums last. In between go the replicas that serve least
+    (`ClusterShare.serving`), and of equal ones those of the last subset, and within a subset of the last cluster.
     """
     counts: Counts = tuple((0,) * len(layer.shares) for layer in layers)
-    for levels in ([_least(layer) for layer in layers], [layer.most for layer in layers], [None] * len(layers)):
-        counts = _raise(total, layers, counts, levels)
+    levels = grades(share for layer in layers for share in layer.shares)
+    for bounds in ([_least(layer) for layer in layers], [layer.most for layer in layers], [None] * len(layers)):
+        for level in levels:
+            counts = _raise(total, [_at_least(layer, level) for layer in layers], counts, bounds)
     return counts
+
+
+def _at_least(layer: Layer, level: int) -> Layer:
+    """Return a subset with those of its replicas that serve so well at least."""
+    return replace(layer, shares=tuple(share._replace(most=share.at_least(level)) for share in layer.shares))
 
 
 def _least(layer: Layer) -> int:

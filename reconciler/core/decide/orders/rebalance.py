@@ -10,10 +10,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from reconciler.core.decide.assign.assignment import Assignment, newest_first, refuse_beyond_gpr_limit
+from reconciler.core.decide.assign.assignment import Assignment, refuse_beyond_gpr_limit
 from reconciler.core.decide.assign.copies import WAY_OUT
 from reconciler.core.decide.assign.replicas_by_cluster import choice_reason
 from reconciler.core.decide.assign.replicas_by_subset import Anew, assign_anew
+from reconciler.core.decide.assign.surplus import GivenUp, give_up
 from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
 from reconciler.core.decide.candidates.gang import unit_of_workload
 from reconciler.core.decide.candidates.gpr_limits import within_limits
@@ -125,7 +126,7 @@ class _Rebalance:
         """Yield changes that give up replicas, then those that get some: ends, shrinks, growths, new placements."""
         assignment = self._by_cluster() if self.policy.spread is None else self._by_subset()
         ends, shrinks, leaving = list[Change](), list[Change](), list[Placement]()
-        for placement, rest in self._given_up(assignment.counts):
+        for placement, rest, _ in self._given_up(assignment.counts):
             detail = self._detail(self._key(placement), assignment.counts)
             leaving.append(placement)
             if not rest:
@@ -266,13 +267,13 @@ class _Rebalance:
             if gain > 0 and isinstance(answer, Candidate):
                 yield answer._replace(replicas=gain, because=choice_reason(division, candidate, self.policy))
 
-    def _given_up(self, counts: Mapping[ClusterSubset, int]) -> Iterator[tuple[Placement, int]]:
-        """Yield the placements that give up replicas, each with those it keeps: the newest of a cluster first."""
+    def _given_up(self, counts: Mapping[ClusterSubset, int]) -> Iterator[GivenUp]:
+        """Yield the placements that give up replicas: what serves least on a cluster first, then what is newest."""
         for place in sorted(self.held):
-            yield from newest_first(self._on(place), counts.get(place, 0))
+            yield from give_up(self.inputs, self._on(place), counts.get(place, 0))
 
     def _count_ends(self, counts: Mapping[ClusterSubset, int]) -> int:
-        return sum(not rest for _, rest in self._given_up(counts))
+        return sum(not each.rest for each in self._given_up(counts))
 
     def _end(self, placement: Placement, detail: str) -> Revert:
         """End a placement without a restraint: its replicas go on on other clusters."""

@@ -16,6 +16,7 @@ from reconciler.core.capacity.best_fit import tightest_first
 from reconciler.core.capacity.cluster import ClusterCapacity
 from reconciler.core.capacity.gpu_requests import gpu_shapes
 from reconciler.core.capacity.pod_requirements import PodRequirements, request_requirements
+from reconciler.core.decide.assign.serving import serving
 from reconciler.core.decide.assign.subset_limits import room_in
 from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
 from reconciler.core.decide.candidates.gang import unit_of_workload
@@ -279,7 +280,7 @@ class Preemption:
         return entry[1]
 
     def _evictable_on(self, cluster: ClusterName) -> tuple[tuple[int, Placement], ...]:
-        """List the evictable placements with their priorities: the lowest priority first, then the youngest.
+        """List the evictable placements with their priorities: the lowest first, then what serves least, the youngest.
 
         Placements that begin in this pass are not evictable.
         """
@@ -293,7 +294,8 @@ class Preemption:
                 stays = placement.created_at >= self.inputs.now or self.working_plan.is_frozen(placement)
                 if own.evictable and not stays:
                     evictable.append((own.priority, placement))
-            entry = self._evictable[cluster] = now, tuple(sorted(evictable, key=lambda pair: pair[0]))
+            evictable.sort(key=lambda pair: (pair[0], serving(self.inputs, pair[1]).parts))
+            entry = self._evictable[cluster] = now, tuple(evictable)
         return entry[1]
 
     def _required_replicas(

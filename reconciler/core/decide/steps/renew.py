@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from reconciler.core.cost.budgets import describe_used_up
+from reconciler.core.decide.assign.serving import serving
 from reconciler.core.decide.assign.surplus import take_surplus
 from reconciler.core.decide.candidates.finder import CandidateFinder
 from reconciler.core.decide.state.pass_input import PassInput
@@ -89,7 +90,7 @@ def _renew(
     limits = inputs.desired.limits.get(workload.workspace)
     needed = _needed_paths(inputs, working_plan, demand, policy)
     budget = inputs.budgets.used_up(workload, policy.name)
-    for placement in due:
+    for placement in sorted(due, key=lambda each: serving(inputs, each).parts):  # what serves least yields first
         until = lifecycle.renewed_end(placement, template, policy, limits)
         if placement.path not in needed or until <= placement.expires_at:
             continue
@@ -138,7 +139,7 @@ def _needed_paths(inputs: PassInput, working_plan: WorkingPlan, demand: Demand, 
     placements = working_plan.of(demand.workload)
     surplus = sum(placement.replicas for placement in placements) - _replicas_needed(inputs, demand, policy)
     ends = take_surplus(inputs, working_plan, surplus, placements, partly=False) if surplus > 0 else ()
-    gone = {placement.path for placement, rest in ends if rest == 0}
+    gone = {each.placement.path for each in ends if each.rest == 0}
     return frozenset(placement.path for placement in placements if placement.path not in gone)
 
 

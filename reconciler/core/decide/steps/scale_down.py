@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from reconciler.core.decide.assign.replicas_by_cluster import with_reason
 from reconciler.core.decide.assign.subset_quota import quotas
-from reconciler.core.decide.assign.surplus import take_surplus
+from reconciler.core.decide.assign.surplus import describe_order, take_surplus
 from reconciler.core.decide.candidates.finder import MOST
 from reconciler.core.decide.candidates.gang import unit_of_workload
 from reconciler.core.decide.state.pass_input import PassInput
@@ -119,8 +118,12 @@ def _keep_limits(inputs: PassInput, working_plan: WorkingPlan, workload: Workloa
         _drain(inputs, working_plan, above, here, why=EndReason.POLICY, detail=detail)
     if policy.max_replicas is not None:
         above = working_plan.replicas(workload) - policy.max_replicas
-        detail = with_reason(f"policy {policy.name} allows {count(policy.max_replicas, 'replica')}", policy)
-        _drain(inputs, working_plan, above, working_plan.of(workload), why=EndReason.POLICY, detail=detail)
+        detail, placements = (
+            f"policy {policy.name} allows {count(policy.max_replicas, 'replica')}",
+            working_plan.of(workload),
+        )
+        order = describe_order(policy)
+        _drain(inputs, working_plan, above, placements, why=EndReason.POLICY, detail=detail, order=order)
 
 
 def _runs_twice(inputs: PassInput, workload: WorkloadId) -> bool:
@@ -134,7 +137,7 @@ def _runs_twice(inputs: PassInput, workload: WorkloadId) -> bool:
 
 
 def _follow_demand(inputs: PassInput, working_plan: WorkingPlan, demand: Demand, policy: BurstPolicy) -> None:
-    """Remove, last cluster first, the replicas that were not missing for the whole scale-down window."""
+    """Remove the replicas that were not missing for the whole scale-down window."""
     placed, window = working_plan.replicas(demand.workload), policy.scale_down_window
     if _runs_twice(inputs, demand.workload):
         detail = describe_second_run(demand.pods_at_home, demand.primary, copy="the copy", started=demand.started)
@@ -164,8 +167,8 @@ def _follow_demand(inputs: PassInput, working_plan: WorkingPlan, demand: Demand,
         )
     if placed > keep:
         detail = f"no more than {keep} of {placed} replicas were needed in the last {format_duration(window)}"
-        placements, detail = working_plan.of(demand.workload), with_reason(detail, policy)
-        _drain(inputs, working_plan, placed - keep, placements, why=EndReason.DEMAND_GONE, detail=detail)
+        placements, order = working_plan.of(demand.workload), describe_order(policy)
+        _drain(inputs, working_plan, placed - keep, placements, why=EndReason.DEMAND_GONE, detail=detail, order=order)
 
 
 def _signal_unheard(demand: Demand, placed: int) -> Suppressed:
@@ -186,15 +189,18 @@ def _drain(
     *,
     why: EndReason,
     detail: str,
+    order: str = "",
 ) -> None:
-    """Take a surplus away from some placements of one workload, in the reverse of how they were shared out."""
+    """Take a surplus away from some placements of one workload: what serves least, then by `order`, in words."""
     if surplus <= 0:
         return
     partly = why is not EndReason.DEMAND_GONE
     ends = take_surplus(inputs, working_plan, surplus, placements, partly=partly) if placements else ()
-    for placement, rest in ends:
+    for placement, rest, because in ends:
+        chosen = because or order
+        reason = f"{detail}; {chosen}" if chosen else detail
         if rest == 0:
-            revert(inputs, working_plan, placement, why, detail)
+            revert(inputs, working_plan, placement, why, reason)
             continue
         after = lifecycle.resized_placement(placement, inputs.desired, inputs.now, rest)
-        working_plan.change(Resize(before=placement, after=after, detail=detail))
+        working_plan.change(Resize(before=placement, after=after, detail=reason))
