@@ -184,6 +184,8 @@ class WorkloadTemplate:
     """The spec of its own file, where `spec` has expressions in place of its numbers of replicas."""
     runs_once: bool = False
     """Whether a second copy would do the same work again, as of a Job or a training job."""
+    shares_domain: bool = False
+    """Whether the pods of all replicas of a placement have to run in one topology domain, though they are no gang."""
     group_size: int | None = None
     """Pods of one replica that are scheduled as a gang, by annotation; None without one."""
     containers: tuple[ContainerSummary, ...] = ()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
+from reconciler.core.capacity.gangs import shares_domain
+from reconciler.core.workloads.builtin_kinds import NO_KINDS
 from reconciler.model.capacity import ClusterObservation, Node, Pool, ReplicaShape
 from reconciler.model.placement import Placement
 from reconciler.model.policy import BurstPolicy, Desired
@@ -24,7 +26,8 @@ def grouped(*objects: Json, reads_replicas: bool = True) -> WorkloadTemplate:
     step = made.spec.steps[0]
     steps = tuple(replace(step, name=one.name) for one in resources)
     spec = replace(made.spec, manifests=resources, steps=steps)
-    return replace(made, spec=spec, uses_replicas=reads_replicas)
+    made = replace(made, spec=spec, uses_replicas=reads_replicas)
+    return replace(made, shares_domain=shares_domain(made, NO_KINDS))
 
 
 def fleet(*objects: Json, policy: BurstPolicy | None = None, reads_replicas: bool = True, **fields: object) -> Desired:

@@ -117,6 +117,8 @@ def test_units() -> None:
     assert unit(FORMS["fixed replicas"]) == (2, True, True, 0)
     copies = replace(load().templates[VLLM], copy=2)
     assert unit(replace(load(), templates={VLLM: copies})) == (2, True, False, 2)
+    together = replace(load().templates[VLLM], shares_domain=True)
+    assert unit(replace(load(), templates={VLLM: together})) == (0, True, False, 0)
 
 
 def test_a_run_waits_until_all_of_its_pods_are_due() -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from reconciler.core.capacity.shared_topology import (
+    COMPUTE_DOMAIN,
     NVLINK_DOMAIN,
     UNCOUNTABLE,
     ShapedPods,
@@ -31,7 +32,6 @@ _FRACTIONS = ("gpu-fraction", "gpu-memory")
 """Annotations by which KAI shares a GPU between pods, without a resource request."""
 
 _TEMPLATE = "resource.k8s.io/ResourceClaimTemplate"
-_COMPUTE_DOMAIN = "resource.nvidia.com/ComputeDomain"
 _CHANNEL = path("spec.channel.resourceClaimTemplate.name")
 _ONE_CHANNEL = TemplateRecord(
     requests=(DeviceRequest(options=(DeviceOption(device_class="compute-domain-default-channel.nvidia.com"),)),)
@@ -62,20 +62,20 @@ def _templates(manifests: Iterable[Mapping[str, Json]]) -> Iterator[tuple[str, T
     for manifest in manifests:
         if group_kind(manifest) == _TEMPLATE:
             yield f"/{manifest['metadata']['name']}", read_template(manifest)
-        elif group_kind(manifest) == _COMPUTE_DOMAIN and (name := at(manifest, _CHANNEL)):
+        elif group_kind(manifest) == COMPUTE_DOMAIN and (name := at(manifest, _CHANNEL)):
             yield f"/{name}", _ONE_CHANNEL
 
 
 def compute_domains(pods: Sequence[ShapedPods], beside: Iterable[Mapping[str, Json]]) -> Iterator[SharedDomain]:
     """Yield the NVLink domain of each ComputeDomain of `beside` that any of these pods claim a channel of."""
     for manifest in beside:
-        channel = at(manifest, _CHANNEL) if group_kind(manifest) == _COMPUTE_DOMAIN else None
+        channel = at(manifest, _CHANNEL) if group_kind(manifest) == COMPUTE_DOMAIN else None
         members = [(shape, made.replicas or 0) for made, shape in pods if channel in pod_claims(made.spec).templates]
         yield from shared_domains(NVLINK_DOMAIN, members, 1)
 
 
 def _obstacles(pods: TemplatePods, manifest: Mapping[str, Json]) -> Iterator[str]:
-    annotations = {**object_annotations(manifest), **template_annotations(pods, manifest)}
+    annotations = {**object_annotations(manifest), **template_annotations(pods.place, manifest)}
     kind = BUILT_IN.get(group_kind(manifest))
     several = pods.replicas != 1 and not (kind is not None and kind.one_by_one)
     for key in _FRACTIONS:

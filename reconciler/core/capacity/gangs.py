@@ -23,6 +23,7 @@ from reconciler.core.capacity.shared_topology import (
     DomainShortage,
     SharedDomain,
     additional_domains,
+    mentions_domain,
     shared_domains,
 )
 from reconciler.core.expressions import dialect, sandbox
@@ -215,6 +216,24 @@ def _in_one_domain(counted: GangCount, key: str) -> PodRequirements:
             return _with_obstacle(needs, f"shares topology domains between groups, each of which wants one of {key}")
         units += shared_domains(key, gang.pods, gang.groups, inner=tuple(inner))
     return replace(needs, shared=tuple(units) or needs.shared)
+
+
+def shares_domain(template: WorkloadTemplate, kinds: Kinds) -> bool:
+    """Return whether more replicas of a template need a larger topology domain, as a StatefulSet in one rack does.
+
+    Never of a gang, whose groups have domains of their own. A copy shares one where its pods do.
+    """
+    manifests = _applied_manifests(template.spec)
+    if has_gang_manifest(template.spec, kinds) or not any(mentions_domain(manifest, kinds) for manifest in manifests):
+        return False
+    two = _topology(template.spec, 2, kinds)
+    return two != (_topology(template.spec, 1, kinds) if template.copy is None else ((), ""))
+
+
+def _topology(spec: DeploySpec, replicas: int, kinds: Kinds) -> tuple[tuple[Hashable, ...], str]:
+    """Return the domains that the pods of so many replicas share, and the topology that cannot be counted."""
+    pods = pods_of_spec(with_replicas(spec, replicas), kinds)
+    return tuple(unit.likeness for unit in pods.shared), pods.uncounted_topology
 
 
 def whole_domains(

@@ -29,6 +29,7 @@ from reconciler.core.capacity.exclusive_topology import ShapeCounts, merge_shape
 from reconciler.core.capacity.gpu_models import gpus_of_pod
 from reconciler.core.capacity.node import keep_to_domain
 from reconciler.core.capacity.remedies import ADD_NODES
+from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.core.workloads.builtin_kinds import Kinds, kind_of
 from reconciler.core.workloads.kueue_pod_sets import (
     KueuePodSet,
@@ -37,7 +38,7 @@ from reconciler.core.workloads.kueue_pod_sets import (
     template_annotations,
 )
 from reconciler.core.workloads.paths import at
-from reconciler.core.workloads.pods import TemplatePods, group_count
+from reconciler.core.workloads.pods import TemplatePods, group_count, pod_template_sites
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.workload import Json
 from reconciler.text.digits import whole_number
@@ -58,6 +59,10 @@ _LEVELS = "kueue.x-k8s.io/podset-slice-required-topology-constraints"
 """Requires several levels of domains."""
 _SEGMENTS = "kai.scheduler/segment-topology-required-placement"
 """Requires domains by the index of a pod."""
+_REQUIRED = frozenset({_POD_SET, _SLICE, _LEVELS, _SEGMENTS})
+"""Annotations of pod templates that require domains."""
+COMPUTE_DOMAIN = "resource.nvidia.com/ComputeDomain"
+"""The kind whose objects have a channel that pods within one NVLink domain claim."""
 _MAX_GROUPS = 10_000
 """Groups that are listed; clusters have fewer nodes (Kubernetes supports 5,000), so that more fit nowhere."""
 
@@ -135,6 +140,14 @@ def read_shared_domains(
             yield from shared_domains(key, parts, groups)
 
 
+def mentions_domain(manifest: Mapping[str, Json], kinds: Kinds) -> bool:
+    """Return whether an object names any topology that its pods require: a quick look, before they are counted."""
+    if group_kind(manifest) == COMPUTE_DOMAIN or _OBJECT in object_annotations(manifest):
+        return True
+    sites = pod_template_sites(manifest, kinds)
+    return any(not _REQUIRED.isdisjoint(template_annotations(place, manifest)) for place in sites)
+
+
 def topology_obstacles(manifest: Mapping[str, Json], kinds: Kinds, pods: Sequence[TemplatePods]) -> Mapping[int, str]:
     """Say which required topology of an object's pods cannot be counted, by the position of their template.
 
@@ -149,7 +162,7 @@ def topology_obstacles(manifest: Mapping[str, Json], kinds: Kinds, pods: Sequenc
     }
     if kind is not None and not kind.one_by_one:
         for position, made in enumerate(pods):
-            if made.replicas != 1 and _SEGMENTS in template_annotations(made, manifest):
+            if made.replicas != 1 and _SEGMENTS in template_annotations(made.place, manifest):
                 obstacles.setdefault(position, f"wants its pods in topology domains ({_SEGMENTS})")
     return obstacles
 

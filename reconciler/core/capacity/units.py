@@ -9,6 +9,7 @@ unit                               size   a placement  in all
 one replica                        1      any number   any number
 a copy of k replicas               k      one copy     any number; one copy if it runs once
 a run of all missing replicas      all    the run      one run
+replicas that share a domain       all    those        any number
 a gang whose replicas are groups   all    any number   one placement, which more may join
 a gang that does not divide        k      one copy     one placement
 ================================== ====== ============ =====================================
@@ -47,6 +48,13 @@ class PlacementUnit:
         """The replicas by which the workload may grow; 0 where all of it is placed, or nothing."""
         return _ALL if self.once or self.gang is not None else self.size
 
+    @property
+    def why_together(self) -> str:
+        """Why all missing replicas go together, as a clause; empty where they do not, and for a gang."""
+        if self.size or self.gang is not None:
+            return ""
+        return "they run once" if self.once else "they share a topology domain"
+
     def replicas(self, missing: int) -> int:
         """Return the replicas of one unit where so many are missing."""
         return self.size or missing
@@ -65,5 +73,8 @@ def unit_of(template: WorkloadTemplate, gang: GangWorkload | None) -> PlacementU
     # 3. Its replicas are parts of one run.
     if once:
         return PlacementUnit(size=_ALL, whole=True, once=True)
-    # 4. Each replica is for itself.
+    # 4. Its replicas have to run in one topology domain, and nobody knows which of a cluster those have that run.
+    if template.shares_domain:
+        return PlacementUnit(size=_ALL, whole=True)
+    # 5. Each replica is for itself.
     return PlacementUnit()

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from reconciler.bulkhead import Seam, attempt
+from reconciler.core.capacity.gangs import shares_domain
 from reconciler.core.fleet import requests
 from reconciler.core.fleet.burst_replicas import copy_above_maximum, with_replicas
 from reconciler.core.fleet.culprits import culprit
@@ -452,7 +453,13 @@ def _counted_templates(
             above = copy_above_maximum(counted[workload], desired.policies.get(workload))
             for finding in (*findings, *above):
                 work.report(placed, draft.spelling.of(finding))
-    return {workload: counted[workload] for workload in templates}
+    return {workload: _with_shared_domain(counted[workload], desired.kinds) for workload in templates}
+
+
+def _with_shared_domain(template: WorkloadTemplate, kinds: Kinds) -> WorkloadTemplate:
+    """Note of a template that its replicas share a topology domain; pods that cannot be read share none."""
+    shares = attempt(Seam.GANG, template.workload, partial(shares_domain, template, kinds))
+    return replace(template, shares_domain=True) if shares is True else template
 
 
 def _judge(work: FleetObjects, placed: DeclaredValue[TemplateDraft], findings: Iterable[Finding]) -> bool:

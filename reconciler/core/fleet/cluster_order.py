@@ -122,8 +122,6 @@ class ClusterOrder:
         kind."""
         self.likenesses: dict[WorkloadId, tuple[ReplicaShape, ReplicaShape, int]] = {}
         """The last shape of each burst, with the RuntimeClass that it brings along, and the number of its likeness."""
-        self.has_topology: dict[tuple[WorkloadId, int], bool] = {}
-        """Whether the manifests of a burst that goes whole ask for a topology domain that so many replicas share."""
         self.refusals: dict[ClusterName, tuple[tuple[object, ...], dict[Hashable, Refusal]]] = {}
         """The refusals of clusters without room, by kind of burst, with what their room was counted from."""
 
@@ -136,7 +134,7 @@ class ClusterOrder:
         other._scheduled, other._adaptive, other._renews = self._scheduled, self._adaptive, self._renews
         other._approval = self._approval
         other.drafts, other.patched = self.drafts, self.patched
-        other.refusals, other.has_topology = self.refusals, self.has_topology
+        other.refusals = self.refusals
         other.burst_kinds, other._kinds, other._numbers = self.burst_kinds, self._kinds, self._numbers
         other.likenesses, other.usual_kinds = self.likenesses, self.usual_kinds
         other.makers = self.makers.with_requests(desired, changed)

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from reconciler.core.pods.pod_references import as_mapping
 from reconciler.core.workloads.builtin_kinds import Kinds, kind_of
 from reconciler.core.workloads.paths import at
-from reconciler.core.workloads.pods import TemplatePods, group_count
+from reconciler.core.workloads.pods import PodTemplateSite, TemplatePods, group_count
 from reconciler.model.workload import Json
 
 
@@ -53,14 +53,14 @@ def kueue_pod_sets(manifest: Mapping[str, Json], kinds: Kinds, pods: Sequence[Te
         if made.replicas:
             parts.setdefault(made.place.loc or position, []).append((position, made.replicas // groups))
     return tuple(
-        KueuePodSet(parts=tuple(made_of), annotations=template_annotations(pods[made_of[0][0]], manifest))
+        KueuePodSet(parts=tuple(made_of), annotations=template_annotations(pods[made_of[0][0]].place, manifest))
         for made_of in parts.values()
     )
 
 
-def template_annotations(pods: TemplatePods, manifest: Mapping[str, Json]) -> Mapping[str, Json]:
+def template_annotations(place: PodTemplateSite, manifest: Mapping[str, Json]) -> Mapping[str, Json]:
     """Return the annotations of a pod template, or those beside a pod spec that stands without metadata."""
-    spec_path = tuple(map(str, pods.place.loc))
+    spec_path = tuple(map(str, place.loc))
     beside = spec_path[-1:] in (("spec",), ("podSpec",))
     return object_annotations(as_mapping(at(manifest, spec_path[:-1] if beside else spec_path)))
 

@@ -1,4 +1,4 @@
-"""Whole units: copies of a template that always deploys the same number, and runs of what runs once.
+"""Whole units: copies of a fixed number of replicas, runs of what runs once, and replicas that share a domain.
 
 A placement is one installation, so a cluster, or a subset's part of it, has one unit at most. Units go to the clusters
 in their order, whatever the distribution of the policy: a unit is not divided. A cluster whose room, limit or share of
@@ -99,8 +99,11 @@ def assess_unit(
     # 1. It has one.
     here = finder.held_here(template.workload, policy, candidate)
     if here:
-        way_out = "" if unit.once else WAY_OUT
-        return refused(Reason.CLUSTER_LIMIT, f"has its copy of {count(here, 'replica')}, and gets one at most", way_out)
+        held = f"has its copy of {count(here, 'replica')}, and gets one at most"
+        if unit.why_together and not unit.once:
+            domain = "in a topology domain that more would have to join, and nobody knows which"
+            held = f"has {count(here, 'replica')} {domain}"
+        return refused(Reason.CLUSTER_LIMIT, held, WAY_OUT if unit.size and not unit.once else "")
     # 2. It takes no replica at all.
     answer = finder.assess_alike(kind, template, policy, shape, candidate=candidate, replicas=MOST, more_gprs=more_gprs)
     if isinstance(answer, Refusal):
@@ -119,15 +122,15 @@ def assess_unit(
         lacking = f"has room for {answer.fits} of {_needed(unit, size)}"
         lacking += finder.describe_held(candidate.cluster, answer.shape)
         return refused(Reason.NO_CAPACITY, lacking, "free or add nodes there")
-    # 4. It runs once, and its topology domains do not hold all of it.
+    # 4. Its topology domains do not hold all of it.
     return finder.assess_domains(template.workload, answer._replace(room=size), size)
 
 
 def _described(unit: PlacementUnit, size: int) -> str:
     replicas = count(size, "replica")
-    return f"its {replicas} go together: they run once" if not unit.size else f"a copy is {replicas}"
+    return f"its {replicas} go together: {unit.why_together}" if unit.why_together else f"a copy is {replicas}"
 
 
 def _needed(unit: PlacementUnit, size: int) -> str:
     replicas = count(size, "replica")
-    return f"{replicas}, which go together: they run once" if not unit.size else f"the {replicas} of a copy"
+    return f"{replicas}, which go together: {unit.why_together}" if unit.why_together else f"the {replicas} of a copy"

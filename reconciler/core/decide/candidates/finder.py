@@ -27,8 +27,8 @@ from reconciler.core.decide.candidates.gpr_quota import GprQuota
 from reconciler.core.decide.candidates.gpr_terms import has_gpr_templates
 from reconciler.core.decide.candidates.kind_answers import KindAnswers
 from reconciler.core.decide.candidates.object_conflicts import ObjectConflicts
+from reconciler.core.decide.candidates.replica_domains import replica_domains
 from reconciler.core.decide.candidates.scorers import Ranking
-from reconciler.core.decide.candidates.single_run_domains import single_run_domains
 from reconciler.core.decide.state.enrolment import EnrolledRequest
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
@@ -281,7 +281,7 @@ class CandidateFinder:
 
         The candidate has room for them.
         """
-        wanted = single_run_domains(self._inputs, workload, candidate.shape, replicas)
+        wanted = replica_domains(self._inputs, workload, candidate.shape, replicas)
         if not wanted:
             return candidate
         if not isinstance(wanted, DomainShortage):

@@ -33,6 +33,7 @@ from reconciler.core.capacity.scalable_nodes import (
 from reconciler.core.capacity.shared_topology import SharedDomain, pods_in_domains
 from reconciler.core.decide.candidates.gang import placement_needs
 from reconciler.core.decide.candidates.gang_start import may_start, waiting
+from reconciler.core.decide.candidates.replica_domains import countable_domains
 from reconciler.core.decide.candidates.reservations import (
     Reservations,
     active_reservations,
@@ -40,7 +41,6 @@ from reconciler.core.decide.candidates.reservations import (
     pending_domains,
     subtract_reservations,
 )
-from reconciler.core.decide.candidates.single_run_domains import countable_domains
 from reconciler.core.decide.state.in_flight import InFlight, flight
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan

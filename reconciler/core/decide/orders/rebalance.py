@@ -97,6 +97,10 @@ def _template_and_policy(
         )
     if unit.once:
         raise InvalidInput(f"{trying}: it runs once, so that there is nothing to share out")
+    if unit.why_together:
+        raise InvalidInput(
+            f"{trying}: its replicas go together, since {unit.why_together} (try `overspill revert` with its placement)"
+        )
     if unit.whole:
         raise InvalidInput(
             f"{trying}: its template deploys copies of {count(unit.size, 'replica')}, which are not divided ({WAY_OUT})"

@@ -23,7 +23,7 @@ from reconciler.core.decide.candidates.gang import unit_of_workload
 from reconciler.core.decide.candidates.gang_start import may_start, minimum
 from reconciler.core.decide.candidates.gpr_limits import within_limits
 from reconciler.core.decide.candidates.gpr_terms import terms
-from reconciler.core.decide.candidates.single_run_domains import single_run_domains
+from reconciler.core.decide.candidates.replica_domains import replica_domains
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.close_requests import close
@@ -331,7 +331,7 @@ class Preemption:
         if not unit.is_single:
             # Evictions need not free one topology domain, so that what wants one evicts nobody, as gangs do not.
             size = unit.replicas(suppressed.replicas)
-            domains = single_run_domains(self.inputs, workload, shape, size)
+            domains = replica_domains(self.inputs, workload, shape, size)
             fits = not here and size <= min(suppressed.replicas, left) and not domains
             return (((shape, size),) if fits else ()), True
         return ((shape, min(suppressed.replicas, left)),), False

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from reconciler.core.decide.candidates.finder import CandidateFinder
-from reconciler.core.decide.candidates.gang import gang_of
+from reconciler.core.decide.candidates.gang import gang_of, unit_of_workload
 from reconciler.core.decide.state.gate import may_not_move
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
@@ -204,10 +204,11 @@ class _Relocation:
 
     @property
     def _divides(self) -> bool:
-        """Whether a part of the placement may go: no copy, no subset, and no bound on the number of clusters."""
+        """Whether a part of the placement may go: no whole unit, no subset, and no bound on the number of clusters."""
         policy = self._policy
         bounded = policy.distribution.max_clusters is not None or policy.distribution.max_groups is not None
-        return self._template.copy is None and policy.spread is None and not bounded
+        is_single = unit_of_workload(self.inputs, self._placement.workload, self._placement).is_single
+        return is_single and policy.spread is None and not bounded
 
     def _needed(self) -> int:
         """Count the replicas that are still missing on the primary: others come home in their own time."""

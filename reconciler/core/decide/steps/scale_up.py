@@ -456,7 +456,7 @@ class ScaleUp:
         if policy.max_replicas is None or missing <= policy.max_replicas - placed:
             return missing
         # A part of a run would do a part of its work.
-        within = 0 if self.unit.whole and not self.unit.size else policy.max_replicas - placed
+        within = 0 if self.unit.whole and self.unit.once and not self.unit.size else policy.max_replicas - placed
         self._suppress(
             Reason.POLICY_LIMIT,
             f"policy {policy.name} allows {count(policy.max_replicas, 'replica')} of this workload",

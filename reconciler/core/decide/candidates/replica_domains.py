@@ -1,4 +1,4 @@
-"""Topology domains of workloads that run once: their replicas go whole to one cluster, as the pods of a Job.
+"""Topology domains of workloads whose replicas go whole to one cluster and are no gang: of a Job, of a StatefulSet.
 
 Other replicas that need a domain together are those of a gang (`gang_placement`).
 """
@@ -12,21 +12,21 @@ from reconciler.model.capacity import ReplicaShape
 from reconciler.model.ids import WorkloadId
 
 
-def single_run_domains(
+def replica_domains(
     inputs: PassInput, workload: WorkloadId, shape: ReplicaShape, replicas: int
 ) -> tuple[SharedDomain, ...] | DomainShortage:
     """Return the domains that the replicas of a workload share, or what of them cannot be counted.
 
-    They are none where it asks for none, may run more than once, or has left the fleet repository.
+    They are none where it asks for none, or has left the fleet repository. A policy asks for one of what runs once: the
+    pods of other workloads without groups are scheduled one by one.
     """
-    desired, known = inputs.desired, inputs.reach.has_topology
+    desired = inputs.desired
     template = desired.templates.get(workload)
-    if template is None or not template.runs_once:
+    if template is None:
         return ()
-    domain = policy.required_domain if (policy := desired.policies.get(workload)) is not None else ""
-    if (workload, replicas) not in known:
-        known[workload, replicas] = whole_domains(template.spec, shape, replicas, desired.kinds) != ()
-    if not known[workload, replicas] and not domain:
+    policy = desired.policies.get(workload) if template.runs_once else None
+    domain = policy.required_domain if policy is not None else ""
+    if not template.shares_domain and not domain:
         return ()
     return whole_domains(template.spec, shape, replicas, desired.kinds, domain)
 
@@ -35,5 +35,5 @@ def countable_domains(
     inputs: PassInput, workload: WorkloadId, shape: ReplicaShape, replicas: int
 ) -> tuple[SharedDomain, ...]:
     """Return the domains that the replicas of a workload share; none where some of them cannot be counted."""
-    domains = single_run_domains(inputs, workload, shape, replicas)
+    domains = replica_domains(inputs, workload, shape, replicas)
     return () if isinstance(domains, DomainShortage) else domains
