@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from reconciler.adapters.git import GitRepository
+from reconciler.adapters.git.history import FIRST_STEP
 from reconciler.adapters.git.known_tips import KnownTip
 from reconciler.adapters.git.restore import Restoration, RestoreWay
 from reconciler.adapters.git.run import Output, Runner
@@ -538,12 +539,27 @@ def _names(repository: GitRepository, who: str, commit: CommitId) -> None:
 
 
 @pytest.mark.parametrize("who", ["an engine", "a person"])
-@pytest.mark.parametrize("named", ["of the source branch", "of a branch for review", "of a cluster's branch"])
+@pytest.mark.parametrize(
+    "named",
+    [
+        "of the source branch",
+        "that the source branch had before a forced push",
+        "of a branch for review",
+        "of a branch that was deleted",
+        "of a cluster's branch",
+    ],
+)
 def test_commit_of_another_branch_takes_nothing_from_the_output(
     remote: Remote, known: list[CommitId], named: str, who: str, tmp_path: Path
 ) -> None:
     tip = remote.tip("main")
-    if named == "of a branch for review":
+    if named == "that the source branch had before a forced push":
+        tip, stands = remote.commit("main", {"fleet.yaml": "b"}), tip
+        remote.move("main", stands)
+    elif named == "of a branch that was deleted":
+        tip = remote.commit("scratch", {"notes.md": "mine\n"})
+        remote.move("scratch", None)
+    elif named == "of a branch for review":
         tip = remote.commit("overspill/mine", {RECORD: "n: mine\n"})
     elif named == "of a cluster's branch":
         tip = _of_cluster(remote, known[2])
@@ -555,7 +571,50 @@ def test_commit_of_another_branch_takes_nothing_from_the_output(
                 new.expect_known(tip)
         else:
             _names(new, who, tip)
+        assert new.tips().losses == ()
         assert (new.fetch().losses, new.tips().output) == ((), known[-1])
+
+
+@pytest.mark.parametrize("kind", [BranchLossKind.DIVERGED, BranchLossKind.REPLACED])
+def test_restore_deletes_no_placements_for_a_commit_that_holds_none(
+    remote: Remote, known: list[CommitId], kind: BranchLossKind, tmp_path: Path
+) -> None:
+    """The known commit may belong to another branch, and to this one by an engine's word alone."""
+    record = remote.files("placements")[RECORD]
+    remote.move("placements", None)
+    first, tip = [remote.commit("placements", {"notes.md": str(number)}) for number in range(2)]
+    with GitRepository(remote.url, cache=tmp_path / "new") as new:
+        new.fetch()
+        remote.move("placements", first if kind is BranchLossKind.DIVERGED else None)
+        remote.commit("placements", {RECORD: record})
+        assert [(loss.known, loss.kind) for loss in new.fetch().losses] == [(tip, kind)]
+        with pytest.raises(InvalidInput, match="every placement would be deleted"):
+            _settle(new)
+        _settle(new, accept=True)
+    assert remote.files("placements")[RECORD] == record
+
+
+def test_look_at_what_is_before_a_commit_cuts_no_history_off(
+    remote: Remote, repository: GitRepository, known: list[CommitId], tmp_path: Path
+) -> None:
+    """The first parent of a merge may be held with one commit alone, the second with a long history."""
+    tree = remote.git("rev-parse", "placements^{tree}")
+    tip = known[-1]
+    person = ["-c", "user.name=Ann", "-c", "user.email=ann@example.com"]
+    for number in range(FIRST_STEP + 10):
+        tip = remote.commit("placements", {"notes.md": str(number)})
+    with GitRepository(remote.url, cache=tmp_path / "new") as new:
+        new.fetch()
+        assert len(new.log(tip)) == len(known) + FIRST_STEP + 10
+        side = [remote.commit("side", {"notes.md": str(number)}) for number in range(2)][-1]
+        assert new._branches.known.obtain(side)
+        merged = CommitId(remote.git(*person, "commit-tree", tree, "-p", side, "-p", tip, "-m", "merge"))
+        remote.move("placements", merged)
+        new.fetch()
+        cut = new._branches.shallow()
+        assert side in cut
+        assert new._branches.known.own_before(merged) is None
+        assert new._branches.shallow() == cut - {side}
 
 
 def test_commit_of_a_cluster_stands_for_the_one_of_the_output_that_it_names(
@@ -669,7 +728,7 @@ def test_commit_of_a_person_counts_while_nobody_shows_what_is_before_it(
     run = Runner.run
 
     def failing(runner: Runner, arguments: Sequence[str], **rest: Any) -> Output:
-        if any(argument.startswith("--deepen") for argument in arguments):
+        if "fetch" in arguments and revert in arguments and "--depth=1" not in arguments:
             return Output(status=128, stdout=b"", stderr=said)
         return run(runner, arguments, **rest)
 

@@ -188,16 +188,19 @@ class KnownTips:
         """
         for step in (0, FIRST_STEP):
             if step:
-                done = self._runner.run([*FETCH, f"--deepen={step}", address.NAME, commit], remote=True)
+                # A relative depth (`--deepen`) reaches along the branches of the remote alone, and none may lead to the
+                # commit any more. This one is past all that the mirror holds, since git cuts off what is deeper.
+                depth = step + int(self._local(["rev-list", "--count", commit]))
+                done = self._runner.run([*FETCH, f"--depth={depth}", address.NAME, commit], remote=True)
                 if done.status and not _REFUSED.search(done.stderr):
                     raise Transient(f"looking at what is before commit {commit[:12]}: {done.stderr.strip()}")
             listed = self._local(["rev-list", "--first-parent", f"--max-count={FIRST_STEP}", commit])
             commits = [CommitId(name) for name in listed.split()]
-            for name, raw in zip(commits, self._reader.read(commits), strict=True):
-                logged = parse(name, raw).logged
-                if is_own(logged, self._committer):
-                    return logged
-            if len(commits) == FIRST_STEP or commits[-1] not in self._mirror.shallow():
+            read = [parse(name, raw) for name, raw in zip(commits, self._reader.read(commits), strict=True)]
+            for each in read:
+                if is_own(each.logged, self._committer):
+                    return each.logged
+            if len(read) == FIRST_STEP or not read[-1].parents or commits[-1] not in self._mirror.shallow():
                 return None
         raise Conflict(f"looking at what is before commit {commit[:12]}: the remote has nothing of it")
 

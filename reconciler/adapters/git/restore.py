@@ -25,6 +25,7 @@ from reconciler.model.bounds import COMMITS_READ_BACK
 from reconciler.model.branch_loss import BranchLoss, BranchLossKind
 from reconciler.model.ids import CommitId, TreeId
 from reconciler.model.tree import Commit, Identity
+from reconciler.text.wording import join_names
 
 
 class RestoreWay(StrEnum):
@@ -76,7 +77,8 @@ def draft(
     """Write the commits that settle all losses into the mirror.
 
     A commit that an engine has reported and that nobody holds keeps no other loss from being settled: it is left out.
-    Raises InvalidInput where known commits are to be pushed back and neither mirror nor remote holds them.
+    Raises InvalidInput where known commits are to be pushed back and neither mirror nor remote holds them, or where
+    they would delete all files of ours.
     """
     output_lost = branches.output in losses
 
@@ -146,7 +148,11 @@ def _lacks_parents(branches: RemoteBranches, loss: BranchLoss) -> bool:
 
 
 def _merged_tree(branches: RemoteBranches, loss: BranchLoss) -> TreeId:
-    """Write the tree with our known files, and with what else the branch has now."""
+    """Write the tree with our known files, and with what else the branch has now.
+
+    Raises InvalidInput where the output branch has files of ours and its known commit none: that it ever belonged to
+    the branch may be nobody's word but an engine's.
+    """
     if loss.tip is None:
         return _tree(branches, loss.known)
     theirs = branches.local(["ls-tree", "-z", loss.tip]).split(b"\0")
@@ -154,6 +160,12 @@ def _merged_tree(branches: RemoteBranches, loss: BranchLoss) -> TreeId:
     names = {root.encode() for root in ROOTS}
     kept = [entry for entry in theirs if entry and entry.partition(b"\t")[2] not in names]
     back = [entry for entry in ours if entry and entry.partition(b"\t")[2] in names]
+    if loss.is_output and not back and len(kept) < sum(map(bool, theirs)):
+        raise InvalidInput(
+            f"restoring branch {loss.branch}: {describe_loss(loss)}; {loss.known[:12]} holds nothing below"
+            f" {join_names([f'{root}/' for root in ROOTS])}, so that every placement would be deleted (go on without it"
+            " with --accept)"
+        )
     made = branches.local(["mktree", "-z", "--missing"], stdin=b"".join(entry + b"\0" for entry in (*kept, *back)))
     return TreeId(made.decode().strip())
 
