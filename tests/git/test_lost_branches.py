@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
+from contextlib import ExitStack
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -617,13 +618,24 @@ def test_look_at_what_is_before_a_commit_cuts_no_history_off(
         assert new._branches.shallow() == cut - {side}
 
 
+@pytest.mark.parametrize("where", ["on an empty disk", "beside a daemon", "after damage"])
 def test_commit_of_a_cluster_stands_for_the_one_of_the_output_that_it_names(
-    remote: Remote, repository: GitRepository, known: list[CommitId], tmp_path: Path
+    remote: Remote, repository: GitRepository, known: list[CommitId], where: str, tmp_path: Path
 ) -> None:
+    """A mirror that knows the branch of the cluster as well takes the commit for that of the output branch too."""
     of_cluster = _of_cluster(remote, known[-1])
     files = remote.git("rev-parse", f"{known[-1]}^{{tree}}")
     remote.move("placements", known[1])
-    with GitRepository(remote.url, cache=tmp_path / "new") as new:
+    with ExitStack() as stack:
+        if where == "beside a daemon":
+            daemon = stack.enter_context(GitRepository(remote.url, cache=tmp_path / "new"))
+            daemon.fetch()
+            daemon.branches()
+        new = stack.enter_context(GitRepository(remote.url, cache=tmp_path / "new"))
+        if where == "after damage":
+            new.fetch()
+            new.branches()
+            new._branches._renew()
         assert new.expect_known(of_cluster) == known[-1]
         _settle(new)
     assert remote.git("rev-parse", "refs/heads/placements^{tree}") == files

@@ -521,12 +521,12 @@ class GitRepository:
         it.
         """
         known = self._branches.known
-        named = {tip.commit for tip in (*known.expected.values(), *known.told.values())}
-        if checked_id(commit) in {*named, self._branches.tips.output}:
+        of_output = {tips[known.output_ref].commit for tips in (known.expected, known.told) if known.output_ref in tips}
+        if checked_id(commit) in {*of_output, self._branches.tips.output}:
             return commit
         if known.obtain(commit):
             commit = self._of_output(commit)
-        if commit not in named:
+        if commit not in {tip.commit for tip in (*known.expected.values(), *known.told.values())}:
             known.hear(KnownTip(commit=commit), known.output_ref)
         return commit
 
