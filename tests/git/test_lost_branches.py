@@ -688,6 +688,22 @@ def test_known_tip_that_is_none_of_ours_is_not_forgotten_because_somebody_names_
         assert [loss.known for loss in repository.fetch().losses] == [tip]
 
 
+@pytest.mark.parametrize("is_named", [True, False])
+def test_known_tip_that_an_engine_names_is_not_forgotten_where_the_search_for_it_ends(
+    remote: Remote, known: list[CommitId], is_named: bool, tmp_path: Path
+) -> None:
+    with GitRepository(remote.url, cache=tmp_path / "new") as new:
+        new.fetch()
+        new._branches._renew()
+        remote.move("placements", None)
+        for number in range(80):
+            remote.commit("placements", {"notes.md": str(number)}, at=LATER + timedelta(minutes=number))
+        new._branches.known.most = 60
+        if is_named:
+            new._branches.known.hear(KnownTip(commit=known[-1], reported_by="w2"), new._branches.known.output_ref)
+        assert [loss.known for loss in new.fetch().losses] == [known[-1]]
+
+
 @pytest.mark.parametrize("kind", ["never was", BranchLossKind.REWOUND, BranchLossKind.GONE])
 def test_word_of_a_person_lasts_as_long_as_the_command(
     remote: Remote, known: list[CommitId], kind: str, tmp_path: Path

@@ -232,6 +232,8 @@ class KnownTips:
                     break
             if told and branch not in losses and (stands != told.commit or ref not in refs):
                 is_told = told.commit not in {tip.commit for tip in (own, expected) if tip}
+                if not is_told:
+                    told = replace(told, reported_by="")  # that it is known counts for more than who else names it
                 loss = self._judge_branch(branch, ref, told, stands, is_told=is_told)
                 if loss is not None:
                     losses[branch] = loss
