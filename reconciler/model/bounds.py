@@ -113,7 +113,7 @@ SUBSET_WORK = InputBound(
     of="the pods of a workspace's subsets that one pass renders in advance",
     most=2_000_000,
     unit=Unit.STEPS,
-    beyond="counts as an earlier pass rendered it, else as unknown pods",
+    beyond="counts as an earlier pass rendered it, else waits for the next passes",
 )
 TEMPLATE_ROUNDS = InputBound(
     input=BoundedInput.FILES,

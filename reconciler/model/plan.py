@@ -78,6 +78,13 @@ UNTRIED = (
 )
 """Why a change is not written in this pass: what its workspace may cost others in one pass is used up."""
 
+PODS_UNTRIED = (
+    "the pods of this subset, or of one before it, are not rendered yet: the subsets of its workspace took too long in"
+    " this pass"
+)
+"""Why nothing is placed in a subset in this pass, nor in those after it."""
+PODS_UNTRIED_REMEDY = "wait: the daemon and `overspill once` go on with them in their next passes"
+
 
 def unwritten_reason(problem: str) -> Reason:
     """Return the reason that goes with the text that says why a placement cannot be written."""

@@ -18,6 +18,7 @@ from reconciler.model.bounds import TEMPLATE_ROUNDS
 from tests.builders.passes import BRANCHES, SOURCE_FILES
 from tests.builders.remote import Remote
 from tests.cli.conftest import ANN, See, Terminal, push_first
+from tests.daemon.test_untried_subsets import NUMBER, spread_files
 from tests.fakes.warm_command import overspill as warm
 
 ROOT = Path(__file__).parents[2]
@@ -69,6 +70,25 @@ def test_once_gets_past_templates_that_fail(overspill: Terminal, fleet: Remote, 
     assert answer["pushed"][-1] == fleet.tip("placements")
     assert len(answer["pushed"]) == 2
     assert overspill.done("once").startswith("Nothing to change.\n")
+
+
+def test_once_gets_past_subsets_that_take_long(
+    overspill: Terminal, fleet: Remote, see: See, observations: Path
+) -> None:
+    """Each process begins without any pods of subsets, and would leave the same workloads waiting for ever."""
+    names = tuple(f"a{index:03}" for index in range(NUMBER))
+    fleet.commit("main", spread_files(names))
+    see(missing=1, worker_2=4, worker_3=4)
+    seen = json.loads((observations / "worker-1.json").read_text())
+    (vllm,) = seen["workloads"]
+    seen["workloads"] = [{**vllm, "name": name} for name in (*names, "b")]
+    (observations / "worker-1.json").write_text(json.dumps(seen))
+    assert "the subsets of its workspace took too long in this pass" in overspill.done("plan")
+    subjects = [commit["subject"] for commit in overspill.answer("once")["commits"]]
+    assert [subject.partition(" for ")[0] for subject in subjects] == [
+        "start(demo): the output branch",
+        "burst(llm/b): 1 replica on worker-2/own",
+    ]
 
 
 def test_once_tells_which_branches_of_clusters_it_moved(overspill: Terminal, fleet: Remote, see: See) -> None:

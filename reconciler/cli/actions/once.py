@@ -26,7 +26,7 @@ from reconciler.daemon.orders.order_batches import join_outcomes
 from reconciler.daemon.proposals.desk import numbered
 from reconciler.daemon.reconcile import Memory, Outcome, World, reconcile_once
 from reconciler.daemon.steer import retry_conflicts
-from reconciler.model.plan import ProposalChange
+from reconciler.model.plan import PODS_UNTRIED, ProposalChange
 from reconciler.settings import Settings
 from reconciler.text.to_json import json_value
 from reconciler.text.wording import count
@@ -35,11 +35,11 @@ LAST_WORDS = timedelta(seconds=5)
 """How long `once` waits for engines to hear of its push. They poll as well."""
 
 MOST_PASSES = 20
-"""Passes of one `once` while templates fail."""
+"""Passes of one `once` while templates fail, or the pods of subsets are not rendered yet."""
 
 
 def once(settings: Settings, form: options.Output) -> None:
-    """Run one pass, again whenever the branch moves meanwhile or templates fail, and print the commits."""
+    """Run one pass, again while the branch moves, templates fail or subsets wait, and print the commits."""
     webhooks = EngineWebhooks(settings.notify)
     with connected(settings, webhooks) as (world, memory):
         outcomes = _run_passes(world, memory)
@@ -61,16 +61,25 @@ def once(settings: Settings, form: options.Output) -> None:
 def _run_passes(world: World, memory: Memory) -> Sequence[Outcome]:
     """Run a pass, and another as long as each meets more templates that fail and leaves others of theirs untried.
 
-    The next process would begin with the first of them again. Each of the passes runs again whenever the branch moves.
+    Subsets whose pods are not rendered yet ask for another one too. The next process would begin with the first of them
+    again. Each of the passes runs again whenever the branch moves.
     """
     outcomes: list[Outcome] = []
     known: Unwritable = {}
     while len(outcomes) < MOST_PASSES:
         outcomes.append(retry_conflicts(lambda: reconcile_once(world, memory), random=random.random))
         before, known = known, memory.failures.unwritable
-        if not known.keys() - before.keys():
+        waits = _leaves_subsets(outcomes[-1])
+        if waits:
+            outcomes[-1].decision.inputs.reach.drafts.allow_more()
+        elif not known.keys() - before.keys():
             break
     return outcomes
+
+
+def _leaves_subsets(outcome: Outcome) -> bool:
+    """Return whether workloads wait for a pass that renders the pods of their subsets."""
+    return any(refusal.message == PODS_UNTRIED for entry in outcome.rendered.suppressed for refusal in entry.refusals)
 
 
 def _tend_proposals(settings: Settings, world: World, memory: Memory, outcome: Outcome) -> Outcome | None:

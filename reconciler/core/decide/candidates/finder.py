@@ -43,7 +43,7 @@ from reconciler.model.cluster import Prerequisite
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
 from reconciler.model.kubernetes.workload_spread import Subset
 from reconciler.model.placement import ClusterSubset, Placement, RestraintKind
-from reconciler.model.plan import Choice, Reason, Refusal, Suppressed
+from reconciler.model.plan import PODS_UNTRIED, PODS_UNTRIED_REMEDY, Choice, Reason, Refusal, Suppressed
 from reconciler.model.policy import BurstPolicy
 from reconciler.model.score import ScorerName
 from reconciler.model.units import Resources, format_duration
@@ -149,6 +149,7 @@ class CandidateFinder:
         self.refusals = RefusalCache()
         self._answers: dict[tuple[Hashable, bool], KindAnswers] = {}
         self._room_by_cluster: dict[Hashable, tuple[Hashable, Mapping[ClusterName, int] | None]] = {}
+        self._first_untried: dict[WorkloadId, int] = {}
         self.unwritten = frozenset(workload for workload, _ in inputs.unwritable)
         self._ranking = Ranking(inputs, working_plan, self.capacity)
         self.gprs = GprQuota(inputs, working_plan, self.capacity)
@@ -264,6 +265,9 @@ class CandidateFinder:
         workload = template.workload
 
         def look() -> Candidate | Refusal:
+            untried = self._refuse_untried(template, policy, candidate)
+            if untried is not None:
+                return untried
             written, here = self.shaped(template, policy, candidate, shape), self.held_here(workload, policy, candidate)
             needed = self.prerequisites(template, policy, candidate)
             first = replicas if workload.request else here + 1
@@ -275,6 +279,26 @@ class CandidateFinder:
             return answer
 
         return self.contained(candidate, look)
+
+    def _refuse_untried(self, template: WorkloadTemplate, policy: BurstPolicy, candidate: Candidate) -> Refusal | None:
+        """Refuse a subset whose pods one of the next passes renders, and all after it.
+
+        The first subsets are the cheapest, and replicas stay where they are. Callers ask in order.
+        """
+        subset, workload = self._subset(policy, candidate), template.workload
+        if subset is not None and candidate.rank < self._first_untried.get(workload, MOST):
+            cluster, drafts = self._desired.clusters[candidate.cluster], self._inputs.reach.drafts
+            if drafts.is_untried(template, policy, subset, cluster, now=self._now):
+                self._first_untried[workload] = candidate.rank
+        if policy.spread is None or candidate.rank < self._first_untried.get(workload, MOST):
+            return None
+        return Refusal(
+            cluster=candidate.cluster,
+            subset=candidate.subset,
+            reason=Reason.UNTRIED,
+            message=PODS_UNTRIED,
+            remedy=PODS_UNTRIED_REMEDY,
+        )
 
     def assess_domains(self, workload: WorkloadId, candidate: Candidate, replicas: int) -> Candidate | Refusal:
         """Return a candidate whose topology domains hold the replicas of a workload that runs once, or why not.

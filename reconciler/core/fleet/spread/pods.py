@@ -142,6 +142,8 @@ class SubsetObjects:
     needed: tuple[Prerequisite, ...]
     # None where they are unknown.
     shapes: PatchShapes | None
+    # Whether a later pass renders them, since the bound of their workspace is used up.
+    untried: bool = False
 
 
 _DRAFT_STEPS, _VALUE_STEPS = 3_000, 25
@@ -177,7 +179,7 @@ class SubsetDrafts:
 
     Templates that read their placement, which has a name and times of its own, are rendered again for each moment.
     All drafts of a workspace share `SUBSET_WORK` at one moment. Beyond it, an older draft is taken, and where there is
-    none, the pods are unknown. Older drafts are replaced out of half of it, so that the others are made in time.
+    none, the pods are untried. Older drafts are replaced out of half of it, so that the others are made in time.
     """
 
     def __init__(self, desired: Desired) -> None:
@@ -194,6 +196,17 @@ class SubsetDrafts:
         """Return the prerequisites of a subset on one of its clusters."""
         made = self._of(template, policy, subset, cluster, now)
         return template.prerequisites if made is None else made.needed
+
+    def is_untried(
+        self, template: WorkloadTemplate, policy: BurstPolicy, subset: Subset, cluster: Cluster, *, now: datetime
+    ) -> bool:
+        """Return whether a later moment renders a subset: its `shape` and what is `needed` are not final."""
+        made = self._of(template, policy, subset, cluster, now)
+        return made is not None and made.untried
+
+    def allow_more(self) -> None:
+        """Give all workspaces their bound again, as at a next moment."""
+        self._spent.clear()
 
     def shape(
         self,
@@ -231,7 +244,7 @@ class SubsetDrafts:
         if made is not None and (made[0] == moment or self._spent_at(template, now) >= SUBSET_WORK.most // 2):
             return made[1]
         if self._spent_at(template, now) >= SUBSET_WORK.most:
-            return self._without_pods(template, spread, subset)
+            return replace(self._without_pods(template, spread, subset), untried=True)
         placement = new_placement(
             template,
             policy,

@@ -1,0 +1,64 @@
+"""Replicas whose first subset is not rendered yet wait for it, and go to no later one."""
+
+from __future__ import annotations
+
+from reconciler.model.bounds import SUBSET_WORK
+from reconciler.model.plan import Reason
+from tests.builders.passes import SOURCE_FILES, Passes
+from tests.daemon.test_failing_templates import LONG, fleet, template, told
+
+NUMBER = 1 + SUBSET_WORK.most // 90_000
+"""Workloads with a long template, whose subsets take all that a pass renders."""
+
+
+def spread(name: str, *subsets: str) -> str:
+    """Write the WorkloadSpread of a workload, of subsets in flow style."""
+    return f"""\
+apiVersion: apps.kruise.io/v1alpha1
+kind: WorkloadSpread
+metadata: {{name: {name}, namespace: demo}}
+spec:
+  targetRef: {{apiVersion: apps/v1, kind: Deployment, name: {name}}}
+  subsets: [{", ".join(f"{{{subset}}}" for subset in subsets)}]
+"""
+
+
+def subset(name: str, cluster: str, gpus: int | None = None) -> str:
+    """Write a subset on one cluster, whose pods ask for a number of GPUs by its patch, if any."""
+    terms = f"matchFields: [{{key: metadata.name, operator: In, values: [{cluster}]}}]"
+    patch = f"spec: {{containers: [{{name: server, resources: {{limits: {{nvidia.com/gpu: {gpus}}}}}}}]}}"
+    return f"name: {name}, requiredNodeSelectorTerm: {{{terms}}}" + (f", patch: {{{patch}}}" if gpus else "")
+
+
+def spread_files(names: tuple[str, ...]) -> dict[str, str]:
+    """Write workloads whose only subset fits nowhere, and behind them one that fits in each of its two subsets."""
+    one_gpu = ":1.0, resources: {limits: {nvidia.com/gpu: 1}}}"
+    policies = SOURCE_FILES["policies.yaml"].replace("  clusters: [{name: worker-2}, {name: worker-3}]\n", "")
+    return {
+        "policies.yaml": policies,
+        **{f"{name}.yaml": template(name, note=LONG).replace(":1.0}", one_gpu) for name in names},
+        **{f"{name}-spread.yaml": spread(name, subset("own", "worker-2", 7)) for name in names},
+        "b.yaml": template("b", note="x").replace(":1.0}", one_gpu),
+        "b-spread.yaml": spread("b", subset("own", "worker-2", 1), subset("rented", "worker-3")),
+    }
+
+
+def spreading() -> Passes:
+    passes = fleet(NUMBER, LONG)
+    passes.repository.person("source", spread_files(passes.names[:NUMBER]))
+    passes.names, passes.missing = (*passes.names[:NUMBER], "b"), 1
+    passes.free = {"worker-2": 4, "worker-3": 4}
+    return passes
+
+
+def test_replicas_wait_for_their_first_subset_and_go_to_no_later_one() -> None:
+    passes = spreading()
+    outcome = passes.run_once()
+    assert passes.placements() == []
+    assert told(outcome, "b") == {Reason.NOTHING_FITS, Reason.UNTRIED}
+    refusals = [each for entry in outcome.rendered.suppressed if entry.workload.name == "b" for each in entry.refusals]
+    assert [refusal.where for refusal in refusals] == ["worker-2/own", "worker-3/rented"]
+    assert {refusal.remedy.partition(":")[0] for refusal in refusals} == {"wait"}
+    passes.advance(30)
+    passes.run_once()
+    assert [(each.workload.name, each.subset) for each in passes.placements()] == [("b", "own")]
