@@ -96,3 +96,16 @@ def test_large_objects_count_without_long_expressions() -> None:
     number = 100
     wanted = fleet(number, MOMENT, {f"k{index}": str(index) for index in range(2_000)})
     assert 0 < namespaces(SubsetDrafts(wanted), wanted, NOW)[UNKNOWN] < number
+
+
+def test_template_over_the_bound_leaves_the_others_their_turn() -> None:
+    wanted = fleet(3, TEMPLATE, MOMENT)
+    first, *_ = sorted(name for name in wanted.templates if name.workspace == "llm")
+    large = wanted.templates[first]
+    (resource,) = large.spec.manifests
+    manifest = {**resource.manifest, "data": {f"k{index}": "v" for index in range(SUBSET_WORK.most // 45)}}
+    spec = replace(large.spec, manifests=(replace(resource, manifest=manifest),))
+    wanted = replace(wanted, templates={**wanted.templates, first: replace(large, spec=spec)})
+    drafts = SubsetDrafts(wanted)
+    unknown = [namespaces(drafts, wanted, NOW + seconds(30 * after))[UNKNOWN] for after in range(3)]
+    assert unknown == [2, 0, 0]

@@ -174,19 +174,31 @@ class _TemplateTraits:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Draft:
+    """A rendered subset."""
+
+    objects: SubsetObjects
+    # None where it is the same at every moment.
+    moment: datetime | None
+    # What it has taken of the bound of its workspace.
+    steps: int
+
+
 class SubsetDrafts:
     """The rendered subsets of the workloads of one fleet, each rendered once for equivalent clusters.
 
     Templates that read their placement, which has a name and times of its own, are rendered again for each moment.
     All drafts of a workspace share `SUBSET_WORK` at one moment. Beyond it, an older draft is taken, and where there is
-    none, the pods are untried. Older drafts are replaced out of half of it, so that the others are made in time.
+    none, the pods are untried. Older drafts are replaced out of half of it, so that the others are made in time; one
+    that takes more than that half is not replaced.
     """
 
     def __init__(self, desired: Desired) -> None:
         """Start without rendered subsets."""
         self._desired = desired
         self._traits: dict[WorkloadId, _TemplateTraits] = {}
-        self._made: dict[Hashable, tuple[datetime | None, SubsetObjects]] = {}
+        self._made: dict[Hashable, _Draft] = {}
         self._unknown: dict[tuple[WorkloadId, str], SubsetObjects] = {}
         self._spent: Counter[tuple[WorkspaceName, datetime]] = Counter()
 
@@ -241,9 +253,10 @@ class SubsetDrafts:
         moment = now if traits.reads_placement else None
         key = workload, subset.name, node_requirements(subset, cluster), own
         made = self._made.get(key)
-        if made is not None and (made[0] == moment or self._spent_at(template, now) >= SUBSET_WORK.most // 2):
-            return made[1]
-        if self._spent_at(template, now) >= SUBSET_WORK.most:
+        spent, half = self._spent_at(template, now), SUBSET_WORK.most // 2
+        if made is not None and (made.moment == moment or spent >= half or made.steps > half):
+            return made.objects
+        if spent >= SUBSET_WORK.most:
             return replace(self._without_pods(template, spread, subset), untried=True)
         placement = new_placement(
             template,
@@ -257,11 +270,12 @@ class SubsetDrafts:
         )
         budget = EvaluationBudget()
         try:
-            draft = self._draft(template, spread, subset, placement, budget)
+            objects = self._draft(template, spread, subset, placement, budget)
         finally:
-            self._spend(template, now, budget.spent + budget.compiled + traits.steps)
-        self._made[key] = moment, draft
-        return draft
+            steps = budget.spent + budget.compiled + traits.steps
+            self._spend(template, now, steps)
+        self._made[key] = _Draft(objects=objects, moment=moment, steps=steps)
+        return objects
 
     def _spent_at(self, template: WorkloadTemplate, now: datetime) -> int:
         """Return the steps that the drafts of the workspace of a template have taken at a moment."""
