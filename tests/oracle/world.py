@@ -156,10 +156,14 @@ class Step:
     after: timedelta
     missing: Mapping[int, int] = field(default_factory=dict)
     """The missing replicas of workloads by their number; others lack what they lacked."""
+    waited: int = 45
+    """Seconds for which replicas have been missing that are missing now for the first time."""
     sites: Mapping[ClusterName, Mapping[str, object]] = field(default_factory=dict)
     """Fields of sites that are others from here on."""
     policies: Mapping[int, Mapping[str, object]] = field(default_factory=dict)
     """Fields of policies that are others from here on, by the number of their workload."""
+    slow: bool = False
+    """Whether no scheduler has looked at pods yet that the last pass has placed."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -227,12 +231,12 @@ class World:
             self.sites[name] = replace(self.sites[name], **fields)
         for number, missing in step.missing.items():
             before, since = self._missing[number]
-            self._missing[number] = missing, self.now - seconds(45) if missing > before else since
+            self._missing[number] = missing, self.now - seconds(step.waited) if missing > before else since
         self.works = tuple(
             replace(work, policy=replace(work.policy, **step.policies.get(number, {})))
             for number, work in enumerate(self.works)
         )
-        self._follow()
+        self._follow(slow=step.slow)
 
     def inputs(self) -> PassInput:
         """Return the input of a pass at this moment. What follows from files alone is kept while they are the same."""
@@ -316,7 +320,12 @@ class World:
                 used[node] += _gpus(placement)
         return used
 
-    def _follow(self) -> None:
+    def hold_back(self, workload: WorkloadId, restraint: Restraint) -> None:
+        """Let something have happened before the first pass that holds a workload back."""
+        held = (*self.ledger.restraints.get(workload, ()), restraint)
+        self.ledger = replace(self.ledger, restraints={**self.ledger.restraints, workload: held})
+
+    def _follow(self, *, slow: bool) -> None:
         """Let pods follow the ledger: those of what has ended are gone, and others take the first node with room."""
         self._nodes = {path: nodes for path, nodes in self._nodes.items() if path in self.ledger.placements}
         for site in self.sites.values():
@@ -325,7 +334,7 @@ class World:
                 left = [node for node in self._nodes.get(placement.path, []) if node < len(site.nodes)]
                 self._nodes[placement.path] = left[:pods]
             self._crowd(site)
-            for placement in self._on(site):
+            for placement in () if slow else self._on(site):
                 self._bind(site, placement)
 
     def _crowd(self, site: Site) -> None:
