@@ -262,12 +262,14 @@ def test_changing_the_order_moves_nothing() -> None:
     assert plan(short(4), *seen, wanted=fleet(RENTED, OWN), there=there).changes == ()
 
 
-def test_a_cluster_that_a_subset_no_longer_requires_keeps_what_it_has_and_gets_nothing_new() -> None:
+def test_replicas_leave_a_cluster_that_their_subset_no_longer_requires() -> None:
     there = ledger(stands("worker-3", 2, "own"))
     only = fleet(subset("own", named("worker-2")))
-    made = plan(short(4), free("worker-2", 9), free("worker-3", 9), wanted=only, there=there)
-    assert out(made) == {"worker-2/own": 2}
-    assert kept(made) == []
+    moved, grown = plan(short(4), free("worker-2", 9), free("worker-3", 9), wanted=only, there=there).changes
+    assert isinstance(moved, Move)
+    assert moved.detail == "worker-3: not in subset own of WorkloadSpread demo/pools any more"
+    assert isinstance(grown, Resize)
+    assert (grown.after.where, grown.after.replicas) == ("worker-2/own", 4)
 
 
 def test_a_maximum_that_is_lowered_is_carried_out_at_once() -> None:

@@ -100,7 +100,7 @@ def test_a_cluster_without_room_for_all_that_moves_takes_none_of_what_its_worksp
     assert isinstance(change, Move)
     assert change.after.cluster == "worker-4"
     assert [(one.cluster, one.message) for one in change.refused if one.reason is Reason.NO_CAPACITY] == [
-        ("worker-3", "has room for 2 of its 3 replicas, which move together")
+        ("worker-3", "has room for 2 of 3 replicas, which move together")
     ]
 
 

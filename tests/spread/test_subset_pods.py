@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from reconciler.core.commits.templates import render_templates
 from reconciler.core.decide.candidates.finder import CandidateFinder
 from reconciler.core.decide.state.working_plan import WorkingPlan
-from reconciler.core.decide.steps.move import find_move
 from reconciler.core.engines import Deployment, engine
 from reconciler.core.fleet.cluster_order import ClusterOrder
 from reconciler.core.pods.node_affinity import selects_node
@@ -24,10 +23,11 @@ from reconciler.core.spread.inject import placement_injection
 from reconciler.errors import InvalidInput
 from reconciler.model.capacity import Node, Pool, ReplicaShape
 from reconciler.model.cluster import Prerequisite
+from reconciler.model.ids import ClusterName
 from reconciler.model.kubernetes.scheduling import NodeTerm, Taint, Toleration
 from reconciler.model.kubernetes.workload_spread import Subset
-from reconciler.model.plan import Choice, Place, Plan
-from reconciler.model.policy import Desired
+from reconciler.model.plan import Choice, Move, Place, Plan, Revert
+from reconciler.model.policy import Availability, Desired
 from reconciler.text.timestamps import format_time
 from tests.builders.inputs import GPU, NOW, VLLM, free, gpus, inputs, ledger, plan, short
 from tests.builders.subsets import (
@@ -340,10 +340,10 @@ def test_where_nobody_sees_a_replica_one_that_a_patch_has_changed_is_no_shape_fo
     spare = subset("spare", term(tier="own"))
     wanted = fleet(patched({"tolerations": [{"operator": "Exists"}]}), spare)
     there = stands("worker-4", 1, "rented", shape=replace(seen(pods()), tolerations=(Toleration(operator="Exists"),)))
-    begun = inputs(free("worker-2", 8), wanted=wanted, there=ledger(there))
-    found, refusals = find_move(
-        CandidateFinder(begun, WorkingPlan(begun)), wanted.templates[VLLM], wanted.policies[VLLM], there
-    )
-    assert found is None
-    told = "its replicas without the patch of subset rented are unknown"
-    assert [one.message for one in refusals if one.cluster == "worker-2"] == [told]
+    name = ClusterName("worker-4")
+    drained = {**wanted.clusters, name: replace(wanted.clusters[name], availability=Availability.DRAINING)}
+    wanted = replace(wanted, clusters=drained)
+    (ended,) = plan(free("worker-2", 8), wanted=wanted, there=ledger(there)).changes
+    assert isinstance(ended, Revert)
+    (moved,) = plan(short(1), free("worker-2", 8), wanted=wanted, there=ledger(there)).changes
+    assert isinstance(moved, Move)

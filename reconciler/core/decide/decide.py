@@ -19,7 +19,8 @@ from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import Frozen, WorkingPlan
 from reconciler.core.decide.steps.burst_turns import burst_turns
 from reconciler.core.decide.steps.close_requests import close_finished
-from reconciler.core.decide.steps.end import end_expired, end_unwanted, move_excluded
+from reconciler.core.decide.steps.end import end_expired, end_unwanted
+from reconciler.core.decide.steps.excluded import move_excluded
 from reconciler.core.decide.steps.failed import end_failed
 from reconciler.core.decide.steps.follow_requests import follow_request_files
 from reconciler.core.decide.steps.idle import end_idle
@@ -30,7 +31,6 @@ from reconciler.core.decide.steps.place_requests import request_turns
 from reconciler.core.decide.steps.pod_template_update import update_pod_templates
 from reconciler.core.decide.steps.preempt import Preemption
 from reconciler.core.decide.steps.renew import renew_needed, wake_to_renew
-from reconciler.core.decide.steps.reschedule import reschedule_unschedulable
 from reconciler.core.decide.steps.reserve import end_reservations, reservation_turns
 from reconciler.core.decide.steps.scale_down import scale_down
 from reconciler.core.decide.steps.source_update import update_to_sources
@@ -113,7 +113,6 @@ def _end_and_move(inputs: PassInput, working_plan: WorkingPlan, finder: Candidat
     move_excluded(inputs, working_plan, finder)
     update_pod_templates(inputs, working_plan, finder)
     update_to_sources(inputs, working_plan)
-    reschedule_unschedulable(inputs, working_plan, finder)
     leave_lost_clusters(inputs, working_plan, finder)
     move_unschedulable(inputs, working_plan, finder)
     close_finished(inputs, working_plan)

@@ -130,9 +130,9 @@ def describe_moves(workload: WorkloadId, plan: Plan) -> Iterator[str]:
                 | Move(before=left, restraint=Restraint() as restraint)
                 | Revert(placement=left, restraint=Restraint() as restraint)
             ) if left.workload == workload:
-                if restraint.kind is RestraintKind.UNSCHEDULABLE or restraint.move:
+                if restraint.move:
                     goes = left.replicas - (change.after.replicas if isinstance(change, Resize) else 0)
-                    other = "cluster" if restraint.move else "subset"
+                    other = "subset" if restraint.kind is RestraintKind.UNSCHEDULABLE else "cluster"
                     yield f"{change.detail}; {goes} of {sanitize(left.where)} move on to another {other} now."
             case _:
                 pass
@@ -396,7 +396,8 @@ def explain(workload: WorkloadId, inputs: PassInput, plan: Plan) -> Explanation:
         gang = unit.gang
         out_of_bounds: Mapping[ClusterSubset, Refusal] = {}
         if isinstance(demand, Demand) and not policy.fills_in_order and unit.is_single:
-            trial = assign(finder, template, policy, shape, max(missing, 1))  # shows where one more replica would go
+            # It shows where one more replica would go.
+            trial = assign(finder, template, policy, shape, max(missing, 1), unit=unit)
             out_of_bounds = subset_limit_refusals(trial)
             assignment = trial if missing > 0 else assignment
         candidates = finder.order(workload)

@@ -12,13 +12,18 @@ from itertools import count
 from reconciler.core.fleet.object_owners import ObjectOwners
 from reconciler.core.fleet.sources.patches import PatchedTemplates
 from reconciler.core.fleet.spread.pods import SubsetDrafts
-from reconciler.core.spread.subset_selection import node_requirements, selects_cluster
+from reconciler.core.pods.taints import untolerated_taint
+from reconciler.core.spread.subset_pods import subset_of
+from reconciler.core.spread.subset_selection import allows_cluster, node_requirements, selects_cluster
 from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
+from reconciler.model.kubernetes.scheduling import Taint, Toleration
 from reconciler.model.kubernetes.workload_spread import WorkloadSpread
+from reconciler.model.placement import ClusterSubset
 from reconciler.model.plan import Reason, Refusal
 from reconciler.model.policy import Availability, BurstPolicy, Cluster, ClusterPreference, Desired, Renewal, Workspace
+from reconciler.text.wording import sanitize
 
 _Key = tuple[str | tuple[str, ...], WorkspaceName]
 
@@ -94,6 +99,37 @@ def candidate_of(order: Iterable[Candidate], cluster: ClusterName) -> Candidate:
     )
 
 
+def tainted(cluster: Cluster, taint: Taint, policy: BurstPolicy, workload: WorkloadId) -> Refusal:
+    """Refuse a cluster for its taint."""
+    return Refusal(
+        cluster=cluster.name,
+        reason=Reason.TAINTED,
+        message=f"tainted {taint}",
+        remedy=f"add a toleration for it to {'its pods' if workload.request else f'policy {policy.name}'}",
+    )
+
+
+def _missing_label(cluster: Cluster, policy: BurstPolicy) -> Refusal | None:
+    """Say which label a cluster would need for a policy, or None where it has them all."""
+    for key, value in sorted(policy.require_labels.items()):
+        if cluster.labels.get(key) != value:
+            return Refusal(
+                cluster=cluster.name,
+                reason=Reason.LABELS,
+                message=f"needs label {key}={value}, has {key}={cluster.labels.get(key, '')}",
+                remedy=f"label the Cluster {key}={value}, or change spec.requireLabels of policy {policy.name}",
+            )
+    label = policy.distribution.spread_by
+    if label and policy.spread is None and label not in cluster.labels:
+        return Refusal(
+            cluster=cluster.name,
+            reason=Reason.LABELS,
+            message=f"has no label {label}, over which policy {policy.name} spreads",
+            remedy=f"label the Cluster {label}=<its {label.rpartition('/')[2]}>",
+        )
+    return None
+
+
 class ClusterOrder:
     """The candidates of every workload of one Desired. Independent of time and of observations."""
 
@@ -105,6 +141,7 @@ class ClusterOrder:
         self._lowest_limit: dict[_Key, int | None] = {}
         self._allowed: dict[_Key, frozenset[ClusterName]] = {}
         self._named: dict[_Key, frozenset[ClusterName]] = {}
+        self._places: dict[_Key, frozenset[ClusterSubset]] = {}
         self._scheduled: tuple[BurstPolicy, ...] | None = None
         self._adaptive: tuple[WorkloadId, ...] | None = None
         self._renews: bool | None = None
@@ -129,7 +166,7 @@ class ClusterOrder:
         """Return the order for a fleet that differs in these requests only; other answers are kept."""
         other = ClusterOrder(desired)
         other._orders, other._lowest_limit = self._orders, self._lowest_limit
-        other._allowed, other._named = self._allowed, self._named
+        other._allowed, other._named, other._places = self._allowed, self._named, self._places
         # Requests have neither schedules nor spreads, and are not renewed.
         other._scheduled, other._adaptive, other._renews = self._scheduled, self._adaptive, self._renews
         other._approval = self._approval
@@ -172,7 +209,7 @@ class ClusterOrder:
         return self._lowest_limit[key]
 
     def allowed(self, workload: WorkloadId) -> frozenset[ClusterName]:
-        """Return the clusters where a workload with a policy may keep its placements."""
+        """Return the clusters where a workload with a policy may keep its placements, whatever its pods tolerate."""
         key = self._key(workload)
         if key not in self._allowed:
             if self._desired.policies[workload].spread is None:
@@ -217,12 +254,15 @@ class ClusterOrder:
             )
         return self._adaptive
 
-    def exclusion(self, workload: WorkloadId, name: ClusterName) -> Refusal | None:
-        """Return why a workload has to leave a cluster, or None.
+    def exclusion(
+        self, workload: WorkloadId, name: ClusterName, *, subset: str = "", tolerations: tuple[Toleration, ...] = ()
+    ) -> Refusal | None:
+        """Return why replicas of a workload may not be on a cluster, neither new ones nor those that run; None if so.
 
-        Only statements of files count; a cluster that is merely unseen excludes nothing.
+        `subset` is the one that they are for, and `tolerations` are those of their pods. Only statements of files
+        count; a cluster that is merely unseen excludes nothing.
         """
-        cluster = self._desired.clusters.get(name)
+        cluster, policy = self._desired.clusters.get(name), self._desired.policies[workload]
         workspace = self._desired.workspaces[workload.workspace]
         # 1. No file describes the cluster.
         if cluster is None:
@@ -250,11 +290,13 @@ class ClusterOrder:
             )
         # 4. The policy does not name the cluster. Replicas of a deleted subset stay until they come home.
         policy_refusal = self.policy_refusal(workload, name)
-        if policy_refusal is not None and (
-            name == workspace.primary or self._desired.policies[workload].spread is None
-        ):
+        if policy_refusal is not None and (name == workspace.primary or policy.spread is None):
             return policy_refusal
-        # 5. The cluster is draining.
+        # 5. Its subset no longer selects the cluster.
+        outside = self._outside_spread(workload, cluster, subset)
+        if outside is not None:
+            return outside
+        # 6. The cluster is draining.
         if cluster.availability is Availability.DRAINING:
             return Refusal(
                 cluster=name,
@@ -262,7 +304,48 @@ class ClusterOrder:
                 message="it is Draining",
                 remedy="set its spec.availability to Active",
             )
-        return None
+        # 7. The policy asks for labels that it does not have.
+        unlabelled = _missing_label(cluster, policy)
+        if unlabelled is not None:
+            return unlabelled
+        # 8. It has a taint that evicts what does not tolerate it.
+        evicting = (taint for taint in cluster.taints if taint.effect == "NoExecute")
+        taint = untolerated_taint(policy.tolerations + tolerations, evicting)
+        return None if taint is None else tainted(cluster, taint, policy, workload)
+
+    def _outside_spread(self, workload: WorkloadId, cluster: Cluster, subset: str) -> Refusal | None:
+        """Say why the WorkloadSpread of a workload keeps it off a cluster; None where it does not.
+
+        A spread that does not divide the replicas allows clusters alone.
+        """
+        policy = self._desired.policies[workload]
+        spread, bounds = policy.spread, policy.bounds
+        if spread is not None and subset_of(spread, subset) is not None:
+            if (cluster.name, subset) in self._slots(workload):
+                return None
+            name = sanitize(subset)
+            return Refusal(
+                cluster=cluster.name,
+                subset=subset,
+                reason=Reason.NOT_IN_POLICY,
+                message=f"not in subset {name} of WorkloadSpread {spread.id} any more",
+                remedy=f"label the Cluster as subset {name} requires, or change the subset",
+            )
+        if bounds is None or any(allows_cluster(each, cluster) for each in bounds.subsets):
+            return None
+        return Refusal(
+            cluster=cluster.name,
+            reason=Reason.NOT_IN_POLICY,
+            message=f"in no subset of WorkloadSpread {bounds.id} as a whole",
+            remedy="label the Cluster as one of them requires, or change the WorkloadSpread",
+        )
+
+    def _slots(self, workload: WorkloadId) -> frozenset[ClusterSubset]:
+        """Return the clusters that a workload may burst to, each with the subset that it is for."""
+        key = self._key(workload)
+        if key not in self._places:
+            self._places[key] = frozenset(candidate.key for candidate in self.order(workload))
+        return self._places[key]
 
     def policy_refusal(self, workload: WorkloadId, name: ClusterName) -> Refusal | None:
         """Refuse new replicas on a cluster that the policy does not name; None if it does."""

@@ -330,7 +330,7 @@ class ClusterSpec(Strict):
     engine: EngineField | None = Field(None, description="Engine of the cluster; the Fleet's by default.")
     availability: Annotated[Availability, Field(strict=False)] = Field(
         Availability.ACTIVE,
-        description="Active takes bursts, Cordoned takes no new ones, Draining gives back what it has.",
+        description="Active takes bursts, Cordoned takes no new ones, Draining moves or gives back what it has.",
     )
     price_per_gpu_hour: Price | None = Field(
         None,

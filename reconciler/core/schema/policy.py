@@ -108,7 +108,7 @@ class SpreadConstraintFile(Strict):
     """Over how many values of a cluster label replicas are spread."""
 
     spread_by_label: Text = Field(
-        description="The label of clusters that tells them apart; a cluster without it takes nothing."
+        description="The label of clusters that tells them apart; a cluster without it takes and keeps nothing."
     )
     min_groups: Annotated[int, Field(ge=0)] = Field(
         0, description="Values of it that have some of one workload, at least; either this or `maxGroups`."
@@ -262,7 +262,7 @@ class BurstPolicySpec(Strict):
     distribution: DistributionFile = Field(
         DistributionFile(), validate_default=True, description="Division of replicas over these clusters."
     )
-    require_labels: Labels = Field({}, description="Labels that a cluster must have.")
+    require_labels: Labels = Field({}, description="Labels that a cluster must have; bursts leave one without them.")
     tolerations: list[CheckedTolerationFile] = Field(
         [], description="Taints of clusters and nodes that bursts tolerate."
     )

@@ -7,9 +7,31 @@ from dataclasses import dataclass, field
 
 from reconciler.core.decide.candidates.finder import CandidateFinder
 from reconciler.model.candidate import Candidate
-from reconciler.model.ids import WorkspaceName
+from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.model.placement import ClusterSubset
 from reconciler.model.plan import Refusal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Released:
+    """Replicas of a placement that leave its cluster, and are assigned to others."""
+
+    place: ClusterSubset
+    """The cluster and subset that they leave, which gets none of them."""
+    replicas: int
+    ends: bool
+    """Whether the placement ends with them, so that its GPR makes room for another."""
+    closed: Mapping[ClusterSubset, Refusal] = field(default_factory=dict)
+    """The clusters and subsets that they may not go to, and why."""
+
+    @property
+    def ended(self) -> int:
+        """The number of GPRs that end with them."""
+        return int(self.ends)
+
+
+NOT_RELEASED = Released(place=(ClusterName(""), ""), replicas=0, ends=False)
+"""Of missing replicas, which leave no cluster."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

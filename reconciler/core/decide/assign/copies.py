@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Hashable
 
 from reconciler.core.capacity.units import PlacementUnit
-from reconciler.core.decide.assign.assignment import Assignment
+from reconciler.core.decide.assign.assignment import NOT_RELEASED, Assignment, Released
 from reconciler.core.decide.assign.subset_limits import room_in
 from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
 from reconciler.core.fleet.replica_paths import REPLICAS
@@ -39,19 +39,24 @@ def assign_units(
     template: WorkloadTemplate,
     policy: BurstPolicy,
     shape: ReplicaShape,
-    missing: int,
+    replicas: int,
     *,
     unit: PlacementUnit,
+    released: Released = NOT_RELEASED,
 ) -> Assignment:
-    """Assign a unit to each cluster that has room for one, as long as so many replicas are missing and it may run."""
-    size, kind = unit.replicas(missing), finder.burst_kind(template, shape)
-    refusals, chosen = list[Refusal](), list[Candidate]()
-    in_subset = Counter[str]()
+    """Assign a unit to each cluster that has room for one, as long as so many replicas are left and it may run.
+
+    A unit that a placement has released goes to one cluster, as large as it is.
+    """
+    size = released.replicas if released.ends else unit.replicas(replicas)
+    refusals, chosen, kind = list[Refusal](), list[Candidate](), finder.burst_kind(template, shape)
+    in_subset = Counter({released.place[1]: -released.replicas})
     for candidate in finder.order(template.workload):
-        if missing < size or (unit.once and chosen):
+        if replicas < size or (unit.once and chosen):
             break
-        taken = in_subset[candidate.subset]
-        answer = assess_unit(
+        if candidate.key == released.place:
+            continue
+        answer = released.closed.get(candidate.key) or assess_unit(
             finder,
             template,
             policy,
@@ -60,15 +65,15 @@ def assign_units(
             unit=unit,
             size=size,
             kind=kind,
-            taken=taken,
-            more_gprs=len(chosen),
+            taken=in_subset[candidate.subset],
+            more_gprs=len(chosen) - released.ended,
         )
         if isinstance(answer, Refusal):
             refusals.append(answer)
             continue
         chosen.append(answer.with_replicas(size, answer.because))
         in_subset[candidate.subset] += size
-        missing -= size
+        replicas -= size
     return Assignment(chosen=tuple(chosen), refusals=tuple(refusals))
 
 

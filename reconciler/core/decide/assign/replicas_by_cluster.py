@@ -7,9 +7,12 @@ refusals. Where a policy fills one cluster after the other, a cluster that is no
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
+from reconciler.core.capacity.units import PlacementUnit
 from reconciler.core.decide.assign import replicas_by_subset, subset_order
-from reconciler.core.decide.assign.assignment import Assignment, refuse_beyond_gpr_limit
+from reconciler.core.decide.assign.assignment import NOT_RELEASED, Assignment, Released, refuse_beyond_gpr_limit
+from reconciler.core.decide.assign.copies import assign_units
 from reconciler.core.decide.candidates.finder import CandidateFinder
 from reconciler.core.decide.candidates.kind_answers import KindAnswers, share_of
 from reconciler.core.decide.distribution import ClusterShare, Division, reachable, share_out
@@ -23,37 +26,118 @@ from reconciler.text.wording import count, join_names
 
 
 def assign(
-    finder: CandidateFinder, template: WorkloadTemplate, policy: BurstPolicy, shape: ReplicaShape, missing: int
+    finder: CandidateFinder,
+    template: WorkloadTemplate,
+    policy: BurstPolicy,
+    shape: ReplicaShape,
+    replicas: int,
+    *,
+    unit: PlacementUnit,
+    released: Released = NOT_RELEASED,
 ) -> Assignment:
-    """Assign missing replicas to the clusters of a workload. Replicas that are placed stay where they are."""
-    # 1. Subset by subset, by its WorkloadSpread.
+    """Assign replicas to the clusters of a workload: missing ones, or those that a placement has `released`.
+
+    Replicas that stay where they are count for the shares and the bounds of the policy, those that leave do not.
+    """
+    # 1. Unit by unit, each whole to one cluster.
+    if not unit.is_single:
+        return assign_units(finder, template, policy, shape, replicas, unit=unit, released=released)
+    # 2. Subset by subset, by its WorkloadSpread.
     if policy.spread is not None:
-        return replicas_by_subset.assign_by_subset(finder, template, policy, shape, missing)
-    # 2. One cluster after the other.
+        return replicas_by_subset.assign_by_subset(finder, template, policy, shape, replicas, released=released)
+    # 3. One cluster after the other.
     if policy.fills_in_order:
-        refusals: list[Refusal] = []
-        candidates = finder.find(template, policy, shape, missing, refusals)
-        return Assignment(chosen=tuple(_in_order(missing, candidates)), refusals=tuple(refusals))
-    # 3. Over several clusters at once, by the strategy of the policy.
-    return _divide(finder, template, policy, shape, missing)
+        return _fill(finder, template, policy, shape, replicas, released=released)
+    # 4. Over several clusters at once, by the strategy of the policy.
+    return _divide(finder, template, policy, shape, replicas, released=released)
+
+
+def _assign_whole(
+    finder: CandidateFinder,
+    template: WorkloadTemplate,
+    policy: BurstPolicy,
+    shape: ReplicaShape,
+    *,
+    released: Released,
+) -> Assignment:
+    """Assign all that a placement has released to the first cluster that has room for it."""
+    refusals, replicas = list[Refusal](), released.replicas
+    ended, closed = released.ended, released.closed
+    for candidate in finder.find(
+        template, policy, shape, replicas, refusals, ended=ended, closed=closed, together=True
+    ):
+        if candidate.key == released.place:
+            continue
+        if candidate.room >= replicas:
+            return Assignment(chosen=(candidate.with_replicas(replicas),), refusals=tuple(refusals))
+        refusals.append(_too_small(finder, candidate, shape, replicas))
+    return Assignment(chosen=(), refusals=tuple(refusals))
+
+
+def _too_small(finder: CandidateFinder, candidate: Candidate, shape: ReplicaShape, replicas: int) -> Refusal:
+    """Refuse a cluster that has room for some replicas that move together, or may have some, but not all."""
+    limited = candidate.limit is not None and candidate.fits > candidate.room
+    verb = "may have" if limited else "has room for"
+    more = " more" if limited else ""
+    held = "" if limited else finder.describe_held(candidate.cluster, shape)
+    return Refusal(
+        cluster=candidate.cluster,
+        subset=candidate.subset,
+        reason=Reason.CLUSTER_LIMIT if limited else Reason.NO_CAPACITY,
+        message=f"{verb} {candidate.room}{more} of {count(replicas, 'replica')}, which move together{held}",
+        remedy="" if limited else "free or add nodes there",
+    )
+
+
+def _fill(
+    finder: CandidateFinder,
+    template: WorkloadTemplate,
+    policy: BurstPolicy,
+    shape: ReplicaShape,
+    replicas: int,
+    *,
+    released: Released,
+) -> Assignment:
+    """Fill one cluster after the other. Replicas that a placement has released go to one cluster where one has room."""
+    if released.ends:
+        whole = _assign_whole(finder, template, policy, shape, released=released)
+        if whole.chosen:
+            return whole
+    refusals = list[Refusal]()
+    candidates = finder.find(template, policy, shape, replicas, refusals, ended=released.ended, closed=released.closed)
+    others = (candidate for candidate in candidates if candidate.key != released.place)
+    return Assignment(chosen=tuple(_in_order(replicas, others)), refusals=tuple(refusals))
 
 
 def _divide(
-    finder: CandidateFinder, template: WorkloadTemplate, policy: BurstPolicy, shape: ReplicaShape, missing: int
+    finder: CandidateFinder,
+    template: WorkloadTemplate,
+    policy: BurstPolicy,
+    shape: ReplicaShape,
+    replicas: int,
+    *,
+    released: Released,
 ) -> Assignment:
-    """Divide over all clusters that have room, again without each whose GPR would be too many for the workspace."""
-    answers, held = finder.answers(template, policy, shape), dict(finder.held_by_cluster(template.workload))
-    refusals, closed = list(answers.refusals()), set[ClusterName]()
+    """Divide over all clusters that have room, again without each whose GPR would be too many for the workspace.
+
+    Where a lower bound of the policy is out of reach, missing replicas wait for it, one for each cluster or value that
+    can be used; replicas that leave a cluster go where there is room, since they have served already.
+    """
+    answers, held = finder.answers(template, policy, shape), finder.held_by_cluster(template.workload)
+    held[released.place[0]] -= released.replicas
+    stays, shut = {cluster: has for cluster, has in held.items() if has}, {name for name, _ in released.closed}
+    refusals = [*released.closed.values(), *(each for each in answers.refusals() if each.cluster not in shut)]
+    closed = {released.place[0], *shut}
     while True:
-        division = _division(answers, policy, held, missing, closed)
+        division = _division(answers, policy, stays, replicas, closed, lowered=bool(released.replicas))
         chosen = tuple(
             answers.able[cluster].with_replicas(
-                division.counts[cluster] - held.get(cluster, 0), choice_reason(division, answers.able[cluster], policy)
+                division.counts[cluster] - stays.get(cluster, 0), choice_reason(division, answers.able[cluster], policy)
             )
             for cluster in sorted(division.because, key=answers.positions.__getitem__)
         )
-        new = (candidate for candidate in chosen if not held.get(candidate.cluster))
-        beyond = refuse_beyond_gpr_limit(finder, template.workspace, new)
+        new = (candidate for candidate in chosen if not stays.get(candidate.cluster))
+        beyond = refuse_beyond_gpr_limit(finder, template.workspace, new, ended=released.ended)
         if beyond is None:
             refusals += _left_out(division, policy)
             return Assignment(chosen=chosen, refusals=tuple(refusals), out_of_reach=_out_of_reach(division, policy))
@@ -65,23 +149,37 @@ def _division(
     answers: KindAnswers,
     policy: BurstPolicy,
     held: Mapping[ClusterName, int],
-    missing: int,
+    replicas: int,
     closed: Collection[ClusterName],
+    *,
+    lowered: bool,
 ) -> Division:
-    """Divide over the clusters with room that are not closed, and over those that have replicas."""
+    """Divide over the clusters with room that are not closed, and over those that have replicas.
+
+    Where a lower bound is out of reach, it may be `lowered` to what can be reached.
+    """
     shares = answers.shares()
     if held or closed:
         shares = [share for share in shares if share.cluster not in held and share.cluster not in closed]
-    reached = reachable(missing, shares, policy.distribution) if answers.is_plain else len(shares)
+    reached = reachable(replicas, shares, policy.distribution) if answers.is_plain else len(shares)
     keeping = []
     for cluster in held.keys() & answers.positions.keys():
         taking = None if cluster in closed else answers.able.get(cluster)
         has, candidate = held[cluster], answers.candidates[answers.positions[cluster]]
         most = has + (0 if taking is None else taking.room)
         keeping.append(share_of(candidate, keeps=has, most=most, capacity=most))
-    total = sum(held.values()) + missing
+    total = sum(held.values()) + replicas
     shares, beyond = [*shares[:reached], *keeping, *off_order(answers.candidates, held)], shares[reached:]
-    return share_out(total, shares, policy.distribution, beyond=beyond)
+    division = share_out(total, shares, policy.distribution, beyond=beyond)
+    if division.out_of_reach is None or not lowered:
+        return division
+    clusters, groups = division.out_of_reach
+    within = replace(
+        policy.distribution,
+        min_clusters=min(policy.distribution.min_clusters, clusters),
+        min_groups=min(policy.distribution.min_groups, groups),
+    )
+    return replace(share_out(total, shares, within, beyond=beyond), out_of_reach=division.out_of_reach)
 
 
 def describe_distribution(policy: BurstPolicy) -> str:

@@ -13,7 +13,7 @@ from functools import partial
 from operator import attrgetter
 
 from reconciler.core.capacity.best_fit import count_beside, tightest_first
-from reconciler.core.decide.assign.assignment import Assignment, refuse_beyond_gpr_limit
+from reconciler.core.decide.assign.assignment import NOT_RELEASED, Assignment, Released, refuse_beyond_gpr_limit
 from reconciler.core.decide.assign.ordinals import limit_to_free_ordinals, refuse_second_clusters
 from reconciler.core.decide.assign.subset_limits import refuse_over_limit
 from reconciler.core.decide.assign.subset_order import SubsetRows, rows_of
@@ -42,15 +42,11 @@ def assign_by_subset(
     shape: ReplicaShape,
     missing: int,
     *,
-    without: ClusterSubset | None = None,
-    ended: int = 0,
+    released: Released = NOT_RELEASED,
 ) -> Assignment:
-    """Assign missing replicas to the subsets of a workload. Replicas that are placed stay where they are.
-
-    `without` gets none of them. As many placements as have `ended` make room for their GPRs.
-    """
+    """Assign missing or released replicas to the subsets of a workload. Others stay where they are."""
     return _Round(
-        finder=finder, template=template, policy=policy, shape=shape, missing=missing, without=without, ended=ended
+        finder=finder, template=template, policy=policy, shape=shape, missing=missing, released=released
     ).assign()
 
 
@@ -87,8 +83,7 @@ class _Round:
     policy: BurstPolicy
     shape: ReplicaShape
     missing: int
-    without: ClusterSubset | None = None
-    ended: int = 0
+    released: Released = NOT_RELEASED
     anew: Anew | None = None
 
     def assign(self) -> Assignment:
@@ -98,6 +93,7 @@ class _Round:
             raise AssertionError(f"{workload} has no spread")
         held, refusals = finder.held_by_subset(workload, self.policy), list[Refusal]()
         subsets = (*quotas(finder.inputs, workload, spread, held.total()), _NO_SUBSET)
+        held[self.released.place] -= self.released.replicas
         able = self._alone(self._able(refusals), held, subsets, refusals)
         stays = self._stays(held, refusals)
         rows = rows_of(finder, workload, spread, held, partial(self._room, able, held))
@@ -125,7 +121,7 @@ class _Round:
                 continue
             # 2. A placement would be a GPR too many for its workspace.
             comes_to = {place: replicas for place, replicas, _, _ in _totals(rows, subsets, counts)}
-            ended = self.ended if self.anew is None else self.anew.ended(comes_to)
+            ended = self.released.ended if self.anew is None else self.anew.ended(comes_to)
             new = [candidate for candidate in chosen if not held[candidate.key]]
             beyond = refuse_beyond_gpr_limit(finder, workload.workspace, new, ended=ended)
             if beyond is not None:
@@ -176,11 +172,13 @@ class _Round:
         """Assess each cluster of each subset as if it were the only one."""
         able: dict[ClusterSubset, Candidate] = {}
         # Placements that end make room for as many GPRs; their number is known only once replicas are assigned.
-        more_gprs = -self.ended if self.anew is None else -self.anew.placements
+        more_gprs = -self.released.ended if self.anew is None else -self.anew.placements
         for candidate in self.finder.order(self.template.workload):
-            if candidate.key == self.without:
+            if candidate.key == self.released.place:
                 continue
-            answer = self.finder.assess(self.template, self.policy, self.shape, candidate, MOST, more_gprs=more_gprs)
+            answer = self.released.closed.get(candidate.key) or self.finder.assess(
+                self.template, self.policy, self.shape, candidate, MOST, more_gprs=more_gprs
+            )
             if isinstance(answer, Refusal):
                 refusals.append(answer)
             else:

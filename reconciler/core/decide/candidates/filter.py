@@ -11,16 +11,16 @@ from datetime import datetime
 from reconciler.core.decide.candidates.cluster_obstacles import in_place_of_directory, slurm_refusal
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.engines import engine
+from reconciler.core.fleet.cluster_order import tainted
 from reconciler.core.observe.demand import unseen
 from reconciler.core.pods.taints import untolerated_taint
-from reconciler.core.spread.subset_selection import allows_cluster
 from reconciler.core.workloads.cluster_provides import refuse_lacking
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.cluster import Prerequisite
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.placement import Restraint, RestraintKind, place_name
 from reconciler.model.plan import Reason, Refusal, unwritten_reason, unwritten_remedy
-from reconciler.model.policy import Availability, BurstPolicy, Cluster
+from reconciler.model.policy import Availability, Cluster
 from reconciler.model.workload import WorkloadTemplate
 
 STALLED_REMEDY = "mend its file: `overspill check` tells the problem"
@@ -48,10 +48,15 @@ def refuse(
     if described is not None and described.slurm is not None:
         return slurm_refusal(name, described.slurm)
     # 2. Files exclude the workload from the cluster, on the output branch as well.
-    refusal = inputs.reach.exclusion(workload, name)
+    refusal = inputs.reach.exclusion(workload, name, subset=subset, tolerations=shape.tolerations)
     if policy.spread is not None:
         refusal = refusal or inputs.reach.policy_refusal(workload, name)
-    refusal = refusal or _out_of_bounds(policy, desired.clusters[name]) or in_place_of_directory(inputs, name)
+    if policy.stalled:
+        stalled = Refusal(
+            cluster=name, reason=Reason.SPREAD_NOT_IN_FORCE, message=policy.stalled, remedy=STALLED_REMEDY
+        )
+        refusal = refusal or stalled
+    refusal = refusal or in_place_of_directory(inputs, name)
     if refusal is not None:
         return refusal
     cluster = desired.clusters[name]
@@ -63,38 +68,29 @@ def refuse(
             message="it is Cordoned",
             remedy="set its spec.availability to Active",
         )
-    # 4. The policy asks for labels it does not have.
-    unlabelled = _missing_label(cluster, policy)
-    if unlabelled is not None:
-        return unlabelled
-    # 5. The cluster has a taint that the policy does not tolerate.
+    # 4. The cluster has a taint that is not tolerated. It keeps what runs there, unless it evicts.
     taint = untolerated_taint(policy.tolerations + shape.tolerations, cluster.taints)
     if taint is not None:
-        return Refusal(
-            cluster=name,
-            reason=Reason.TAINTED,
-            message=f"tainted {taint}",
-            remedy=f"add a toleration for it to {'its pods' if workload.request else f'policy {policy.name}'}",
-        )
-    # 6. Its objects are unknown, the engine cannot apply them, or they cannot be filled in for the cluster.
+        return tainted(cluster, taint, policy, workload)
+    # 5. Its objects are unknown, the engine cannot apply them, or they cannot be filled in for the cluster.
     undeployable = _undeployable(inputs, template, cluster, subset)
     if undeployable is not None:
         return undeployable
-    # 7. The cluster lacks objects that the template refers to.
+    # 6. The cluster lacks objects that the template refers to.
     lacks = refuse_lacking(cluster, needed, observed.clusters.get(name))
     if lacks is not None:
         return lacks
-    # 8. A person, or a burst that has just ended there, holds it back.
+    # 7. A person, or a burst that has just ended there, holds it back.
     held = _held_back(workload, name, subset, restraints, now)
     if held is not None:
         return held
-    # 9. The cluster is unseen.
+    # 8. The cluster is unseen.
     blind = unseen(desired.fleet, observed, name, now)
     if blind:
         return Refusal(
             cluster=name, reason=Reason.UNSEEN, message=blind, remedy="see why its observations do not arrive"
         )
-    # 10. The cluster reports itself unhealthy.
+    # 9. The cluster reports itself unhealthy.
     observation = observed.clusters[name]
     if not observation.healthy:
         return Refusal(
@@ -122,22 +118,6 @@ def _undeployable(inputs: PassInput, template: WorkloadTemplate, cluster: Cluste
     return Refusal(cluster=name, reason=unwritten_reason(problem), message=problem, remedy=remedy)
 
 
-def _out_of_bounds(policy: BurstPolicy, cluster: Cluster) -> Refusal | None:
-    """Say why a spread that does not divide the replicas allows none on a cluster; None where it allows them."""
-    if policy.stalled:
-        reason = Reason.SPREAD_NOT_IN_FORCE
-        return Refusal(cluster=cluster.name, reason=reason, message=policy.stalled, remedy=STALLED_REMEDY)
-    bounds = policy.bounds
-    if bounds is None or any(allows_cluster(subset, cluster) for subset in bounds.subsets):
-        return None
-    return Refusal(
-        cluster=cluster.name,
-        reason=Reason.NOT_IN_POLICY,
-        message=f"in no subset of WorkloadSpread {bounds.id} as a whole",
-        remedy="label the Cluster as one of them requires, or change the WorkloadSpread",
-    )
-
-
 def _held_back(
     workload: WorkloadId, name: ClusterName, subset: str, restraints: tuple[Restraint, ...], now: datetime
 ) -> Refusal | None:
@@ -151,25 +131,4 @@ def _held_back(
                 message=f"{restraint.reason}; until {restraint.until:%Y-%m-%dT%H:%M:%SZ}",
                 remedy=f"wait, or `overspill release {workload} --cluster {name}`",
             )
-    return None
-
-
-def _missing_label(cluster: Cluster, policy: BurstPolicy) -> Refusal | None:
-    """Say which label a cluster would need for a policy, or None where it has them all."""
-    for key, value in sorted(policy.require_labels.items()):
-        if cluster.labels.get(key) != value:
-            return Refusal(
-                cluster=cluster.name,
-                reason=Reason.LABELS,
-                message=f"needs label {key}={value}, has {key}={cluster.labels.get(key, '')}",
-                remedy=f"label the Cluster {key}={value}, or change spec.requireLabels of policy {policy.name}",
-            )
-    label = policy.distribution.spread_by
-    if label and policy.spread is None and label not in cluster.labels:
-        return Refusal(
-            cluster=cluster.name,
-            reason=Reason.LABELS,
-            message=f"has no label {label}, over which policy {policy.name} spreads",
-            remedy=f"label the Cluster {label}=<its {label.rpartition('/')[2]}>",
-        )
     return None

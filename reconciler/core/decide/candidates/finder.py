@@ -12,6 +12,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from operator import is_
+from types import MappingProxyType
 from typing import TypeVar
 
 from reconciler.bulkhead import Seam, attempt
@@ -107,6 +108,7 @@ T = TypeVar("T")
 Answer = TypeVar("Answer")
 
 _NONE_ADDED = Resources()
+_NO_REFUSALS: Mapping[ClusterSubset, Refusal] = MappingProxyType({})
 _MOST_KINDS = 1000
 """Kinds of bursts whose refusals a cluster keeps from pass to pass."""
 
@@ -688,24 +690,32 @@ class CandidateFinder:
         shape: ReplicaShape,
         missing: int,
         refusals: list[Refusal],
+        *,
+        ended: int = 0,
+        closed: Mapping[ClusterSubset, Refusal] = _NO_REFUSALS,
+        together: bool = False,
     ) -> Iterator[Candidate]:
         """Yield the candidates with room for missing replicas, in order, and add the others to the refusals.
 
-        Each one counts the GPRs that those before it would begin. A cluster that is not asked for is not assessed.
-        Nothing may be decided before the last one is taken.
+        Each one counts the GPRs that those before it would begin, less those that have `ended` for these replicas;
+        where all replicas go `together`, to one of them, it counts no other. A cluster that is not asked for is not
+        assessed, nor is one that is `closed` to them. Nothing may be decided before the last one is taken.
         """
-        begun, workload = 0, template.workload
+        begun, workload = -ended, template.workload
         candidates, kind = self.order(workload), self.burst_kind(template, shape)
         answers = None if kind is None else self._answers_of(kind, workload)
         for position, candidate in enumerate(candidates):
-            if answers is None:
+            answer: Candidate | Refusal
+            if candidate.key in closed:
+                answer = closed[candidate.key]
+            elif answers is None:
                 answer = self.assess(template, policy, shape, candidate, missing, more_gprs=begun)
             else:
                 answer = _at_most(self._ask(answers, position, template, policy, shape), missing)
             if isinstance(answer, Refusal):
                 refusals.append(answer)
                 continue
-            if answers is None:  # GPRs are bounded for none of a kind
+            if answers is None and not together:  # GPRs are bounded for none of a kind
                 begun += not self.held_here(workload, policy, candidate)
             yield answer
 

@@ -11,27 +11,20 @@ from dataclasses import replace
 from functools import partial
 
 from reconciler.bulkhead import Seam, attempt
-from reconciler.core.decide.assign import gang_placement
-from reconciler.core.decide.candidates.finder import CandidateFinder
-from reconciler.core.decide.candidates.gang import gang_of
 from reconciler.core.decide.candidates.gpr_terms import priority
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.close_requests import follow_end, why_unwanted
-from reconciler.core.decide.steps.move import find_gang_move, find_move
 from reconciler.core.decide.steps.renew import why_not_renewed
 from reconciler.core.fleet.cluster_order import ClusterOrder
 from reconciler.core.ledger import lifecycle
-from reconciler.core.spread.placement_subset import cluster_subset
-from reconciler.core.spread.subset_pods import first_ordinal
 from reconciler.core.workloads import replica_count
 from reconciler.errors import Bug
-from reconciler.model.candidate import Candidate
 from reconciler.model.demand import Demand
 from reconciler.model.ids import WorkloadId
 from reconciler.model.ledger import PlacementGroup, Placements
 from reconciler.model.placement import Placement, Restraint
-from reconciler.model.plan import EndReason, Move, Reason, Refusal, Revert
+from reconciler.model.plan import EndReason, Reason, Revert
 from reconciler.model.policy import BurstPolicy, Desired
 from reconciler.model.tree import Identity
 from reconciler.model.units import format_duration
@@ -153,27 +146,6 @@ def _end_unwanted(inputs: PassInput, working_plan: WorkingPlan, workload: Worklo
             revert(inputs, working_plan, placement, EndReason.POLICY, missing)
 
 
-def move_excluded(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder) -> None:
-    """Move placements off clusters that their policy or workspace no longer allows, where another one has room.
-
-    Placements that are no longer needed have been scaled down before: they end where they are.
-    """
-    for workload in outside_policy(inputs, working_plan):
-        working_plan.decide(workload, partial(_move_excluded, inputs, working_plan, finder, workload))
-
-
-def _move_excluded(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder, workload: WorkloadId) -> None:
-    if missing_file(inputs.desired, workload):
-        return
-    if working_plan.group(workload).clusters <= inputs.reach.allowed(workload):
-        return
-    for placement in working_plan.of(workload):
-        refusal = inputs.reach.exclusion(workload, placement.cluster)
-        if refusal is None or (refusal.reason in ABSENT and not inputs.absence_counts):
-            continue
-        _move(inputs, working_plan, finder, placement, f"{placement.cluster}: {refusal.message}")
-
-
 def revert(
     inputs: PassInput,
     working_plan: WorkingPlan,
@@ -210,100 +182,6 @@ def make_revert(
 def policy_of(desired: Desired, workload: WorkloadId) -> BurstPolicy:
     """Return a workload's policy, or the defaults where it is gone and placements still have to end."""
     return desired.policies.get(workload) or BurstPolicy(name="")
-
-
-def _move(
-    inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder, placement: Placement, detail: str
-) -> None:
-    """Move a whole placement to the first candidate with room for it; revert it where none has.
-
-    On a cluster that has a placement of the workload the two become one, and end when that one does: two placements
-    would deploy the same objects there, and the end of one would delete those of the other. A request goes to another
-    of its clusters, or back to the queue where none has room, and keeps its end.
-    """
-    if placement.workload.request or gang_of(inputs, placement.workload, placement) is not None:
-        _move_gang(inputs, working_plan, finder, placement, detail)
-        return
-    template, policy = inputs.desired.templates[placement.workload], policy_of(inputs.desired, placement.workload)
-    candidate, refusals = find_move(finder, template, policy, placement)
-    if candidate is None:
-        revert(inputs, working_plan, placement, EndReason.POLICY, detail)
-        return
-    working_plan.change(
-        make_move(
-            inputs,
-            working_plan,
-            finder,
-            placement,
-            candidate=candidate,
-            why=EndReason.POLICY,
-            detail=detail,
-            refused=refusals,
-        )
-    )
-
-
-def make_move(
-    inputs: PassInput,
-    working_plan: WorkingPlan,
-    finder: CandidateFinder,
-    placement: Placement,
-    *,
-    candidate: Candidate,
-    why: EndReason,
-    detail: str,
-    refused: tuple[Refusal, ...] = (),
-    restraint: Restraint | None = None,
-) -> Move:
-    """Make the move of a placement to a candidate, and take its capacity there."""
-    policy, subset = policy_of(inputs.desired, placement.workload), candidate.subset
-    cluster = inputs.desired.clusters[candidate.cluster]
-    others = [other for other in working_plan.of(placement.workload) if other.cluster == cluster.name]
-    if policy.spread is not None:
-        clusters = inputs.desired.clusters
-        others = [other for other in others if cluster_subset(other, policy, clusters) == candidate.key]
-    joined = next(iter(others), None)
-    replicas = placement.replicas + (joined.replicas if joined else 0)
-    began_at = inputs.began_at(placement.workload, cluster.name, subset)
-    name = lifecycle.placement_name(placement.workload, cluster.name, began_at, subset)
-    after = replace(
-        lifecycle.resized_placement(joined or placement, inputs.desired, inputs.now, replicas),
-        name=joined.name if joined else name,
-        cluster=cluster.name,
-        engine=cluster.engine,
-        subset=subset,
-        first_ordinal=joined.first_ordinal if joined else first_ordinal(policy.spread, subset),
-        shape=joined.shape if joined else candidate.shape.recorded,
-    )
-    choice = finder.choice(candidate, placement.workload.workspace)
-    finder.capacity.take_replicas(cluster.name, placement.workload, candidate.shape, placement.replicas)
-    return Move(
-        before=placement,
-        after=after,
-        joined=joined,
-        why=why,
-        detail=detail,
-        choice=choice,
-        refused=refused,
-        restraint=restraint,
-    )
-
-
-def _move_gang(
-    inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder, placement: Placement, detail: str
-) -> None:
-    """Move a gang or a request to the first cluster that has room for all of it; revert it where none has."""
-    move, refusals = find_gang_move(inputs, working_plan, finder, placement)
-    if move is None:
-        revert(inputs, working_plan, placement, EndReason.POLICY, detail)
-        return
-    after = move.placement
-    choice = gang_placement.choose(
-        finder, move.candidate, move.needs, after.shape, after.workload, replicas=after.replicas
-    )
-    working_plan.change(
-        Move(before=placement, after=after, why=EndReason.POLICY, detail=detail, choice=choice, refused=refusals)
-    )
 
 
 def missing_file(desired: Desired, workload: WorkloadId) -> str:

@@ -14,18 +14,16 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from functools import partial
 
-from reconciler.core.decide.assign import gang_placement
 from reconciler.core.decide.candidates.finder import CandidateFinder
-from reconciler.core.decide.candidates.gang import gangs_of, placement_needs
+from reconciler.core.decide.candidates.gang import gangs_of
 from reconciler.core.decide.state.pass_input import LostClusters, PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
-from reconciler.core.decide.steps.move import find_gang_move
-from reconciler.core.decide.steps.relocate import Departure, may_relocate, move_restraint, over_budget, relocate
+from reconciler.core.decide.steps.relocate import Departure, may_relocate, move_restraint, relocate
 from reconciler.core.observe.demand import unseen
 from reconciler.model.capacity import Observed
 from reconciler.model.ids import ClusterName
 from reconciler.model.placement import Placement, Restraint
-from reconciler.model.plan import EndReason, Move, Reason, Suppressed
+from reconciler.model.plan import EndReason, Reason
 from reconciler.model.policy import SERVING_LOST_TIMEOUT, Desired
 from reconciler.model.units import format_duration
 from reconciler.text.wording import as_clause
@@ -79,18 +77,14 @@ def _leave_when_due(
     if since + timeout > inputs.now:
         working_plan.wake(since + timeout)
         return
-    detail = _describe_loss(inputs, placement.cluster)
-    if gangs_of(inputs, placement):
-        _leave(inputs, working_plan, finder, placement, detail=detail, timeout=timeout)
-    elif may_relocate(inputs, working_plan, placement):
+    if gangs_of(inputs, placement) or may_relocate(inputs, working_plan, placement):
         departure = Departure(
             placement=placement,
             replicas=placement.replicas,
             why=EndReason.CLUSTER_LOST,
-            held=Reason.CLUSTER_LOST,
-            detail=detail,
-            left=_left(placement),
-            rest=timeout,
+            detail=_describe_loss(inputs, placement.cluster),
+            stays=Reason.CLUSTER_LOST,
+            restraint=_restraint(inputs, placement, timeout),
         )
         relocate(inputs, working_plan, finder, departure)
 
@@ -109,64 +103,11 @@ def _describe_loss(inputs: PassInput, cluster: ClusterName) -> str:
     return f"{blind or unwell}, which has lasted for {format_duration(inputs.now - inputs.lost[cluster])}"
 
 
-def _leave(
-    inputs: PassInput,
-    working_plan: WorkingPlan,
-    finder: CandidateFinder,
-    placement: Placement,
-    *,
-    detail: str,
-    timeout: timedelta,
-) -> None:
-    """Move a gang to the first other cluster that has room for all of it, in one change."""
-    workload = placement.workload
-    suppressed = None
-    if not workload.request:
-        suppressed = over_budget(inputs, working_plan, workload, detail, replicas=placement.replicas)
-    if suppressed is not None:
-        working_plan.suppress(suppressed)
-        return
-    move, refusals = find_gang_move(inputs, working_plan, finder, placement)
-    if move is not None:
-        after = move.placement
-        choice = gang_placement.choose(
-            finder, move.candidate, move.needs, after.shape, after.workload, replicas=after.replicas
-        )
-        working_plan.change(
-            Move(
-                before=placement,
-                after=after,
-                why=EndReason.CLUSTER_LOST,
-                detail=detail,
-                choice=choice,
-                refused=refusals,
-                restraint=_restraint(inputs, placement, timeout),
-            )
-        )
-        return
-    first = next((refusal for refusal in refusals if refusal.remedy), None)
-    minimum = gang_placement.describe_minimum(placement_needs(inputs, placement))
-    nor = f", nor for {minimum}" if minimum else ""
-    hint = f"; {first.cluster}: {as_clause(first.message)} ({first.remedy})" if first is not None else ""
-    working_plan.suppress(
-        Suppressed(
-            workload=placement.workload,
-            reason=Reason.CLUSTER_LOST,
-            message=f"{detail}, and no other cluster has room for all of it{nor}: it stays there{hint}",
-            replicas=placement.replicas,
-            until=finder.next_change(placement.workload),
-            refusals=refusals,
-        )
-    )
-
-
 def _restraint(inputs: PassInput, placement: Placement, timeout: timedelta) -> Restraint | None:
     """Keep a burst off the cluster that it has left, until its old pods there have had time to end.
 
     A request that moves on stays where it is, and its record has no place for this.
     """
-    return None if placement.workload.request else move_restraint(inputs, placement, _left(placement), timeout)
-
-
-def _left(placement: Placement) -> str:
-    return f"{placement.name} was moved away, and may still run there"
+    if placement.workload.request:
+        return None
+    return move_restraint(inputs, placement, f"{placement.name} was moved away, and may still run there", timeout)

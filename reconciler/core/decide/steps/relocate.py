@@ -1,61 +1,67 @@
-"""Relocation: replicas that cannot run where they are go to other clusters, as many as have room there.
+"""Relocation: replicas that cannot or may not stay on their cluster go to others, as many as have room there.
 
-A placement whose replicas all go to one cluster moves in one commit. Other replicas are taken away and placed in the
-same pass; all commits of a pass are pushed together. They keep their end, and what no other cluster has room for stays.
+Rules say what leaves and why (a `Departure`); this step alone says where it goes, for every kind of workload. It is
+assigned as missing replicas are, with the replicas that stay, so that the shares and bounds of the policy outlive a
+loss. A placement whose replicas all go to one cluster moves in one commit. Other replicas are taken away and placed in
+the same pass; all commits of a pass are pushed together. What moves keeps its end.
 
 Clusters whose owners come and go must not chase replicas about: a workload has a budget of moves an hour, and does not
 move back to a cluster that it left a short time ago. Both are read from the restraints that moves leave in the ledger.
+What files or people no longer allow leaves whatever the budget says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from reconciler.core.capacity.pod_requirements import PodRequirements
+from reconciler.core.capacity.units import PlacementUnit
+from reconciler.core.decide.assign import gang_placement
+from reconciler.core.decide.assign.assignment import Assignment, Released
+from reconciler.core.decide.assign.replicas_by_cluster import assign
 from reconciler.core.decide.candidates.finder import CandidateFinder
-from reconciler.core.decide.candidates.gang import gang_of, unit_of_workload
+from reconciler.core.decide.candidates.gang import gang_of, placement_needs, unit_of_workload
 from reconciler.core.decide.state.gate import may_not_move
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
-from reconciler.core.decide.steps.end import make_move, make_revert
-from reconciler.core.decide.steps.move import find_move
+from reconciler.core.decide.steps import place_requests
+from reconciler.core.decide.steps.end import make_revert, revert
 from reconciler.core.ledger import lifecycle
 from reconciler.core.ledger.restraints import MOVES_PERIOD
+from reconciler.core.spread.placement_subset import cluster_subset
+from reconciler.core.spread.subset_pods import first_ordinal, subset_of
 from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.demand import Demand
 from reconciler.model.ids import ClusterName, WorkloadId
-from reconciler.model.placement import Placement, Restraint, RestraintKind
-from reconciler.model.plan import Choice, EndReason, Place, Reason, Refusal, Resize, Suppressed
+from reconciler.model.placement import ClusterSubset, Placement, Restraint, RestraintKind
+from reconciler.model.plan import Choice, EndReason, Move, Place, Reason, Refusal, Resize, Suppressed
 from reconciler.model.policy import BurstPolicy
 from reconciler.model.units import format_duration
 from reconciler.model.workload import WorkloadTemplate
 from reconciler.text.timestamps import format_time
-from reconciler.text.wording import as_clause, count
-
-_NO_ROOM = "no other cluster has room"
+from reconciler.text.wording import as_clause, count, sanitize
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Departure:
-    """Replicas of one placement that cannot run where they are."""
+    """Replicas of one placement that leave their cluster, if others have room for them."""
 
     placement: Placement
     replicas: int
     why: EndReason
     """The reason of what goes."""
-    held: Reason
-    """The reason of what stays."""
     detail: str
-    left: str
-    """What the restraint for the cluster says."""
-    rest: timedelta
-    """How long the cluster gets nothing of the workload afterwards, if the policy's cool-down is shorter."""
+    stays: Reason | None
+    """The reason of what has no room elsewhere and stays; None where nothing may stay, and is reverted instead."""
+    restraint: Restraint | None = None
+    """What a move leaves; None for nothing."""
 
 
 def may_relocate(inputs: PassInput, working_plan: WorkingPlan, placement: Placement) -> bool:
-    """Tell whether the replicas of a placement can run on any cluster, each for itself, and are a burst in force.
+    """Tell whether a burst is in force and its replicas can run on any cluster, each for itself.
 
     Requests stay where their clusters were chosen. Without a view of the primary nobody knows what is needed.
     """
@@ -72,12 +78,28 @@ def may_relocate(inputs: PassInput, working_plan: WorkingPlan, placement: Placem
 
 
 def relocate(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder, departure: Departure) -> None:
-    """Move the replicas that are needed and have room elsewhere, within the budget; suppress the others."""
-    step = _Relocation(inputs=inputs, working_plan=working_plan, finder=finder, departure=departure)
-    step.decide()
+    """Move what leaves and has room elsewhere; what has none stays with the reason, or is reverted."""
+    placement = departure.placement
+    whole = bool(placement.workload.request) or gang_of(inputs, placement.workload, placement) is not None
+    step = _GangRelocation if whole else _Relocation
+    step(inputs=inputs, working_plan=working_plan, finder=finder, departure=departure).decide()
 
 
-def over_budget(
+def move_restraint(inputs: PassInput, placement: Placement, reason: str, rest: timedelta) -> Restraint:
+    """Make the restraint that a move leaves: for the cluster that was left, and for the budget of moves."""
+    cool_down = inputs.desired.policies[placement.workload].cool_down
+    return Restraint(
+        kind=RestraintKind.COOL_DOWN,
+        cluster=placement.cluster,
+        since=inputs.now,
+        until=inputs.now + max(rest, cool_down),
+        reason=reason,
+        placement=placement.name,
+        move=True,
+    )
+
+
+def _over_budget(
     inputs: PassInput, working_plan: WorkingPlan, workload: WorkloadId, detail: str, *, replicas: int
 ) -> Suppressed | None:
     """Suppress a move that would be one too many within the hour; None where there may be another."""
@@ -97,12 +119,12 @@ def over_budget(
     )
 
 
-def recently_left(inputs: PassInput, working_plan: WorkingPlan, workload: WorkloadId) -> Mapping[ClusterName, Refusal]:
+def _recently_left(inputs: PassInput, working_plan: WorkingPlan, workload: WorkloadId) -> Mapping[ClusterName, Refusal]:
     """Refuse the clusters that a workload left too short a time ago to move back."""
     pause = inputs.desired.policies[workload].moves.back_after
     refusals = {}
     for move in working_plan.moves(workload):
-        if move.cluster is not None and inputs.now < move.since + pause:
+        if move.cluster is not None and move.kind is RestraintKind.COOL_DOWN and inputs.now < move.since + pause:
             message = (
                 f"it moved away from there at {format_time(move.since)}, and moves back after"
                 f" {format_duration(pause)} at the earliest (moves.backAfter)"
@@ -111,230 +133,363 @@ def recently_left(inputs: PassInput, working_plan: WorkingPlan, workload: Worklo
     return refusals
 
 
-def move_restraint(inputs: PassInput, placement: Placement, reason: str, rest: timedelta) -> Restraint:
-    """Make the restraint that a move leaves: for the cluster that was left, and for the budget of moves."""
-    cool_down = inputs.desired.policies[placement.workload].cool_down
-    return Restraint(
-        kind=RestraintKind.COOL_DOWN,
-        cluster=placement.cluster,
-        since=inputs.now,
-        until=inputs.now + max(rest, cool_down),
-        reason=reason,
-        placement=placement.name,
-        move=True,
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Relocation:
-    """The step for one placement."""
+@dataclass(frozen=True, kw_only=True)
+class _Step:
+    """The relocation of one placement."""
 
     inputs: PassInput
     working_plan: WorkingPlan
     finder: CandidateFinder
     departure: Departure
 
-    def decide(self) -> None:
-        """Find room, then move."""
-        going, workload = self._needed(), self.departure.placement.workload
-        if going <= 0:
-            return
-        # 1. It has moved too often.
-        detail = self.departure.detail
-        suppressed = over_budget(self.inputs, self.working_plan, workload, detail, replicas=going)
-        if suppressed is not None:
-            self.working_plan.suppress(suppressed)
-            return
-        # 2. A second copy of what runs once would do the work again.
-        if self.inputs.desired.templates[workload].runs_once:
-            self._stay(going, "it runs once, and may still run there", ())
-            return
-        # 3. A copy, a subset or a bound on the number of clusters: all of it moves to one other cluster, or nothing.
-        avoided = recently_left(self.inputs, self.working_plan, workload)
-        if not self._divides:
-            self._move_whole(going, avoided)
-            return
-        # 4. Another burst of its kind has found no room, and nothing has changed since.
-        kind = self.finder.burst_kind(self._template, self._shape)
-        cached = self.finder.refusals.suppressed(kind, self.finder.moment()) if kind is not None else None
-        if cached is not None:
-            self._stay(going, _NO_ROOM, cached.refusals, cached.until)
-            return
-        # 5. All of it has room on one other cluster, or some of it on several.
-        answers = self._answers(kind, going, avoided)
-        able = [answer for answer in answers if not isinstance(answer, Refusal) and not self._is_here(answer)]
-        refusals = tuple(answer for answer in answers if isinstance(answer, Refusal))
-        others = tuple(refusal for refusal in refusals if refusal.cluster != self._placement.cluster)
-        whole = next((answer for answer in able if answer.room >= self._placement.replicas == going), None)
-        if whole is not None:
-            self._move(whole, others)
-            return
-        chosen = tuple(self._shares(going, able))
-        moved = sum(candidate.replicas for candidate in chosen)
-        if moved:
-            self._divide(chosen, moved, others)
-        # 6. The rest of it stays.
-        if moved < going:
-            suppressed = self._stay(going - moved, _NO_ROOM, others)
-            if kind is not None and len(refusals) == len(answers):
-                self.finder.refusals.suppress(kind, replace(suppressed, refusals=refusals), self.finder.moment())
-
-    def _move_whole(self, going: int, avoided: Mapping[ClusterName, Refusal]) -> None:
-        """Move the whole placement to the first other cluster with room for it."""
-        candidate, refusals = None, tuple[Refusal, ...]()
-        if going == self._placement.replicas:
-            candidate, refusals = find_move(self.finder, self._template, self._policy, self._placement, avoided=avoided)
-            refusals = tuple(refusal for refusal in refusals if refusal.cluster != self._placement.cluster)
-        if candidate is None:
-            self._stay(going, "no other cluster has room for all of it", refusals)
-        else:
-            self._move(candidate, refusals)
-
     @property
-    def _placement(self) -> Placement:
+    def placement(self) -> Placement:
         return self.departure.placement
 
     @property
-    def _template(self) -> WorkloadTemplate:
-        return self.inputs.desired.templates[self._placement.workload]
+    def workload(self) -> WorkloadId:
+        return self.departure.placement.workload
 
-    @property
-    def _policy(self) -> BurstPolicy:
-        return self.inputs.desired.policies[self._placement.workload]
+    def is_over_budget(self, going: int) -> bool:
+        """Tell whether so many replicas may not move now, for the budget of moves; suppress them then."""
+        if self.departure.stays is None or self.workload.request:
+            return False
+        suppressed = _over_budget(self.inputs, self.working_plan, self.workload, self.departure.detail, replicas=going)
+        if suppressed is not None:
+            self.working_plan.suppress(suppressed)
+        return suppressed is not None
 
-    @property
-    def _divides(self) -> bool:
-        """Whether a part of the placement may go: no whole unit, no subset, and no bound on the number of clusters."""
-        policy = self._policy
-        bounded = policy.distribution.max_clusters is not None or policy.distribution.max_groups is not None
-        is_single = unit_of_workload(self.inputs, self._placement.workload, self._placement).is_single
-        return is_single and policy.spread is None and not bounded
+    def stay(
+        self, stays: int, why: str, refusals: tuple[Refusal, ...], until: datetime | None = None
+    ) -> Suppressed | None:
+        """Suppress the replicas that stay, or revert the placement where none may stay; return what is suppressed.
 
-    def _needed(self) -> int:
-        """Count the replicas that are still missing on the primary: others come home in their own time."""
-        demand = self.inputs.demands[self._placement.workload]
-        missing = demand.missing if isinstance(demand, Demand) else 0
-        return self.departure.replicas - max(0, self.working_plan.replicas(self._placement.workload) - missing)
-
-    @property
-    def _shape(self) -> ReplicaShape:
-        """A replica as the primary shows it now, else as it was placed."""
-        demand = self.inputs.demands[self._placement.workload]
-        return (demand.shape if isinstance(demand, Demand) else None) or self._placement.shape
-
-    def _is_here(self, candidate: Candidate) -> bool:
-        return candidate.cluster == self._placement.cluster
-
-    def _answers(
-        self, kind: tuple[Hashable, ...] | None, going: int, avoided: Mapping[ClusterName, Refusal]
-    ) -> list[Candidate | Refusal]:
-        """Assess each cluster by itself, in order, up to the first other one with room for the whole placement."""
-        answers = list[Candidate | Refusal]()
-        ended = going == self._placement.replicas  # a placement that goes whole makes room for the GPR that begins
-        for candidate in self.finder.order(self._placement.workload):
-            unapproved = may_not_move(self.inputs, self._placement, candidate.cluster)
-            answer = (
-                avoided.get(candidate.cluster)
-                or unapproved
-                or self.finder.assess_alike(
-                    kind,
-                    self._template,
-                    self._policy,
-                    self._shape,
-                    candidate=candidate,
-                    replicas=going,
-                    more_gprs=-ended,
-                )
-            )
-            answers.append(answer)
-            if not isinstance(answer, Refusal) and answer.room >= going and not self._is_here(answer):
-                break
-        return answers
-
-    def _shares(self, going: int, able: Sequence[Candidate]) -> Iterator[Candidate]:
-        """Yield the clusters with room, each with its part, as far as the workspace may begin GPRs on them."""
-        placement, gprs = self._placement, self.finder.gprs
-        begun = -(going == placement.replicas <= sum(candidate.room for candidate in able))
-        for candidate in able:
-            if not going:
-                return
-            if not self.finder.held_here(placement.workload, self._policy, candidate):
-                workspace = placement.workload.workspace
-                if gprs.refusal(workspace, candidate.cluster, candidate.shape, more_gprs=begun) is not None:
-                    continue
-                begun += 1
-            replicas = min(going, candidate.room)
-            yield candidate._replace(replicas=replicas)
-            going -= replicas
-
-    def _move(self, candidate: Candidate, refusals: tuple[Refusal, ...]) -> None:
-        move = make_move(
-            self.inputs,
-            self.working_plan,
-            self.finder,
-            self._placement,
-            candidate=candidate,
-            why=self.departure.why,
-            detail=self.departure.detail,
-            refused=refusals,
-            restraint=self._restraint(),
-        )
-        self.working_plan.change(move)
-
-    def _divide(self, chosen: Sequence[Candidate], moved: int, refusals: tuple[Refusal, ...]) -> None:
-        """Take replicas away, then place them; the first change leaves the restraint."""
-        placement, desired, now = self._placement, self.inputs.desired, self.inputs.now
-        detail, choices = self.departure.detail, list[Choice]()
-        for candidate in chosen:
-            choices.append(self.finder.choice(candidate, placement.workload.workspace))
-            self.finder.capacity.take(candidate.cluster, candidate.shape, candidate.replicas)
-        if moved < placement.replicas:
-            after = lifecycle.resized_placement(placement, desired, now, placement.replicas - moved)
-            self.working_plan.change(Resize(before=placement, after=after, detail=detail, restraint=self._restraint()))
-        else:
-            self.working_plan.change(
-                make_revert(self.inputs, placement, self.departure.why, detail, restraint=self._restraint())
-            )
-        for candidate, choice in zip(chosen, choices, strict=True):
-            others = self.working_plan.of(placement.workload)
-            here = [other for other in others if other.cluster == candidate.cluster]
-            goes = f"{candidate.replicas} of them move here"
-            if here:
-                before = max(here, key=lambda other: (other.created_at, other.name))
-                grown = lifecycle.resized_placement(before, desired, now, before.replicas + candidate.replicas)
-                after = replace(grown, shape=candidate.shape.recorded)
-                change = Resize(before=before, after=after, detail=f"{detail}; {goes}", choice=choice, refused=refusals)
-                self.working_plan.change(change)
-                continue
-            made = self.finder.placement(
-                self._template, self._policy, candidate.shape, candidate.cluster, candidate.replicas
-            )
-            made = replace(
-                made,
-                created_at=placement.created_at,
-                expires_at=placement.expires_at,
-                fixed_end=placement.fixed_end,
-            )
-            self.working_plan.change(
-                Place(placement=made, shortage=None, choice=choice, refused=refusals, detail=f"{detail}; {goes}")
-            )
-
-    def _restraint(self) -> Restraint:
-        return move_restraint(self.inputs, self._placement, self.departure.left, self.departure.rest)
-
-    def _stay(self, stays: int, why: str, refusals: tuple[Refusal, ...], until: datetime | None = None) -> Suppressed:
-        """Suppress the replicas that stay; `until` is when others of their kind are considered again."""
-        placement = self._placement
+        `until` is when others of their kind are considered again.
+        """
+        if self.departure.stays is None:
+            revert(self.inputs, self.working_plan, self.placement, self.departure.why, self.departure.detail)
+            return None
         first = next((refusal for refusal in refusals if refusal.remedy), None)
         hint = f"; {first.where}: {as_clause(first.message)} ({first.remedy})" if first is not None else ""
-        part = "stay" if stays > 1 else "stays"
         suppressed = Suppressed(
-            workload=placement.workload,
-            reason=self.departure.held,
-            message=f"{self.departure.detail}, and {why}: {stays} {part} there{hint}",
+            workload=self.workload,
+            reason=self.departure.stays,
+            message=f"{self.departure.detail}, and {why}{hint}",
             replicas=stays,
-            until=until or self.finder.next_change(placement.workload),
+            until=until or self.finder.next_change(self.workload),
             refusals=refusals,
         )
         self.working_plan.suppress(suppressed)
         return suppressed
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Relocation(_Step):
+    """Replicas that stand alone, copies, and what runs once."""
+
+    def decide(self) -> None:
+        """Find room, then move."""
+        going, placement = self._needed(), self.placement
+        # 1. Nobody needs it, or it has moved too often.
+        if going <= 0 or self.is_over_budget(going):
+            return
+        # 2. A second copy of what runs once would do the work again.
+        if self._unit.once and self.departure.stays is not None:
+            self._stay(going, "it runs once, and may still run there", ())
+            return
+        # 3. Another burst of its kind has found no room, and nothing has changed since.
+        kind = self._kind()
+        cached = self.finder.refusals.suppressed(kind, self.finder.moment()) if kind is not None else None
+        if cached is not None:
+            self._stay(going, self._no_room, cached.refusals, cached.until)
+            return
+        # 4. All of it has room elsewhere, or some of it.
+        assignment, moved = self._assign(going)
+        others = tuple(refusal for refusal in assignment.refusals if not self._is_left(refusal))
+        if moved == placement.replicas and len(assignment.chosen) == 1:
+            self._move(assignment.chosen[0], others, self._unmet(assignment))
+            return
+        if moved:
+            self._divide(assignment.chosen, moved, others, self._unmet(assignment))
+        # 5. The rest of it stays.
+        elif self.departure.stays is None:
+            self._stay(going, "", others)
+        if moved < going and self.departure.stays is not None:
+            suppressed = self._stay(going - moved, self._no_room, others)
+            everywhere = len(assignment.refusals) == len(self.finder.order(self.workload))
+            if kind is not None and suppressed is not None and everywhere:
+                whole = replace(suppressed, refusals=assignment.refusals)
+                self.finder.refusals.suppress(kind, whole, self.finder.moment())
+
+    def _assign(self, going: int) -> tuple[Assignment, int]:
+        """Assign what goes, and count it. What stays behind counts for the bounds of the policy, so that less may go.
+
+        A placement that goes whole makes room for the GPR that begins; one that keeps replicas does not.
+        """
+        closed = self._closed()
+        while True:
+            ends = going == self.placement.replicas
+            released = Released(place=self._place, replicas=going, ends=ends, closed=closed)
+            assignment = assign(
+                self.finder, self._template, self._policy, self._shape, going, unit=self._unit, released=released
+            )
+            moved = sum(candidate.replicas for candidate in assignment.chosen)
+            if moved == going or not moved or self.departure.stays is None:
+                return assignment, moved
+            going = moved
+
+    def _closed(self) -> Mapping[ClusterSubset, Refusal]:
+        """Refuse the clusters that the placement may not go to, whatever room they have."""
+        avoided, made_for = dict[ClusterName, Refusal](), self._made_for()
+        if self.departure.stays is not None:
+            avoided.update(_recently_left(self.inputs, self.working_plan, self.workload))
+        closed = {}
+        for candidate in self.finder.order(self.workload):
+            cluster = candidate.cluster
+            refusal = avoided.get(cluster) or may_not_move(self.inputs, self.placement, cluster)
+            if refusal is None and made_for and candidate.subset != made_for:
+                message = f"its replicas without the patch of subset {sanitize(made_for)} are unknown"
+                refusal = Refusal(cluster=cluster, reason=Reason.NO_SHAPE, message=message)
+            if refusal is not None:
+                closed[candidate.key] = replace(refusal, subset=candidate.subset)
+        return closed
+
+    def _made_for(self) -> str:
+        """Name the subset whose patch is in the only shape of a replica that is known; empty for none."""
+        spread = self._policy.spread
+        subset = subset_of(spread, self._place[1]) if spread is not None and self._seen_shape is None else None
+        return subset.name if subset is not None and subset.patch else ""
+
+    @property
+    def _unit(self) -> PlacementUnit:
+        return unit_of_workload(self.inputs, self.workload, self.placement)
+
+    @property
+    def _template(self) -> WorkloadTemplate:
+        return self.inputs.desired.templates[self.workload]
+
+    @property
+    def _policy(self) -> BurstPolicy:
+        return self.inputs.desired.policies[self.workload]
+
+    @property
+    def _place(self) -> ClusterSubset:
+        return cluster_subset(self.placement, self._policy, self.inputs.desired.clusters)
+
+    @property
+    def _no_room(self) -> str:
+        whole = "all of it" if self._unit.whole else ""
+        other = "no other subset has room" if self._policy.spread is not None else "no other cluster has room"
+        return f"{other} for {whole}" if whole else other
+
+    def _is_left(self, refusal: Refusal) -> bool:
+        return refusal.cluster == self.placement.cluster and refusal.subset in ("", self._place[1])
+
+    def _needed(self) -> int:
+        """Count the replicas that are still missing on the primary: others come home in their own time.
+
+        What may not stay goes whole: what is not needed of it has been taken back before.
+        """
+        if self.departure.stays is None:
+            return self.departure.replicas
+        demand = self.inputs.demands[self.workload]
+        missing = demand.missing if isinstance(demand, Demand) else 0
+        return self.departure.replicas - max(0, self.working_plan.replicas(self.workload) - missing)
+
+    @property
+    def _seen_shape(self) -> ReplicaShape | None:
+        demand = self.inputs.demands.get(self.workload)
+        return demand.shape if isinstance(demand, Demand) else None
+
+    @property
+    def _shape(self) -> ReplicaShape:
+        """A replica as the primary shows it now, else as it was placed."""
+        return self._seen_shape or self.placement.shape
+
+    def _kind(self) -> tuple[Hashable, ...] | None:
+        """Return the kind of replicas that go wherever there is room, one by one; None for others."""
+        if not self._unit.is_single or not self._policy.fills_in_order:
+            return None
+        return self.finder.burst_kind(self._template, self._shape) if self.departure.stays is not None else None
+
+    def _unmet(self, assignment: Assignment) -> str:
+        return f"; {assignment.out_of_reach}" if assignment.out_of_reach else ""
+
+    def _move(self, candidate: Candidate, refusals: tuple[Refusal, ...], unmet: str) -> None:
+        """Move the whole placement. On a cluster that has a placement of the workload the two become one.
+
+        Two placements would deploy the same objects there, and the end of one would delete those of the other.
+        """
+        placement, others = self.placement, self._on(candidate)
+        joined = max(others, key=lambda other: (other.created_at, other.name), default=None)
+        replicas = placement.replicas + (joined.replicas if joined else 0)
+        began_at = self.inputs.began_at(self.workload, candidate.cluster, candidate.subset)
+        name = lifecycle.placement_name(self.workload, candidate.cluster, began_at, candidate.subset)
+        after = replace(
+            lifecycle.resized_placement(joined or placement, self.inputs.desired, self.inputs.now, replicas),
+            name=joined.name if joined else name,
+            cluster=candidate.cluster,
+            engine=self.inputs.desired.clusters[candidate.cluster].engine,
+            subset=candidate.subset,
+            first_ordinal=joined.first_ordinal if joined else first_ordinal(self._policy.spread, candidate.subset),
+            shape=candidate.shape.recorded,
+        )
+        if self._policy.spread is not None:
+            candidate = candidate._replace(because="")  # a move says where it goes, not how its subset fills
+        choice = self.finder.choice(candidate, self.workload.workspace)
+        self.finder.capacity.take_replicas(candidate.cluster, self.workload, candidate.shape, placement.replicas)
+        self.working_plan.change(
+            Move(
+                before=placement,
+                after=after,
+                joined=joined,
+                why=self.departure.why,
+                detail=f"{self.departure.detail}{unmet}",
+                choice=choice,
+                refused=refusals,
+                restraint=self.departure.restraint,
+            )
+        )
+
+    def _divide(self, chosen: Sequence[Candidate], moved: int, refusals: tuple[Refusal, ...], unmet: str) -> None:
+        """Take replicas away, then place them; the first change leaves the restraint."""
+        placement, departure, desired = self.placement, self.departure, self.inputs.desired
+        choices = list[Choice]()
+        for candidate in chosen:
+            choices.append(self.finder.choice(candidate, self.workload.workspace))
+            self.finder.capacity.take_replicas(candidate.cluster, self.workload, candidate.shape, candidate.replicas)
+        if moved < placement.replicas and departure.stays is not None:
+            after = lifecycle.resized_placement(placement, desired, self.inputs.now, placement.replicas - moved)
+            self.working_plan.change(
+                Resize(before=placement, after=after, detail=departure.detail, restraint=departure.restraint)
+            )
+        else:
+            self.working_plan.change(
+                make_revert(self.inputs, placement, departure.why, departure.detail, restraint=departure.restraint)
+            )
+        for candidate, choice in zip(chosen, choices, strict=True):
+            detail = f"{departure.detail}; {candidate.replicas} of them move here{unmet}"
+            self.working_plan.change(self._arrival(candidate, choice, detail, refusals))
+
+    def _arrival(
+        self, candidate: Candidate, choice: Choice, detail: str, refusals: tuple[Refusal, ...]
+    ) -> Place | Resize:
+        """Resize the newest placement on a cluster, or begin one that ends when the one does that is left."""
+        placement, here = self.placement, self._on(candidate)
+        if here:
+            before = max(here, key=lambda other: (other.created_at, other.name))
+            replicas = before.replicas + candidate.replicas
+            grown = lifecycle.resized_placement(before, self.inputs.desired, self.inputs.now, replicas)
+            after = replace(grown, shape=candidate.shape.recorded, subset=candidate.subset)
+            return Resize(before=before, after=after, detail=detail, choice=choice, refused=refusals)
+        made = self.finder.placement(
+            self._template,
+            self._policy,
+            candidate.shape,
+            candidate.cluster,
+            candidate.replicas,
+            subset=candidate.subset,
+        )
+        made = replace(
+            made,
+            created_at=placement.created_at,
+            expires_at=placement.expires_at,
+            fixed_end=placement.fixed_end,
+        )
+        return Place(placement=made, shortage=None, choice=choice, refused=refusals, detail=detail)
+
+    def _on(self, candidate: Candidate) -> list[Placement]:
+        """List the placements of the workload where a candidate's replicas go."""
+        others = [other for other in self.working_plan.of(self.workload) if other.path != self.placement.path]
+        if self._policy.spread is None:
+            return [other for other in others if other.cluster == candidate.cluster]
+        clusters = self.inputs.desired.clusters
+        return [other for other in others if cluster_subset(other, self._policy, clusters) == candidate.key]
+
+    def _stay(
+        self, stays: int, why: str, refusals: tuple[Refusal, ...], until: datetime | None = None
+    ) -> Suppressed | None:
+        part = "stay" if stays > 1 else "stays"
+        return self.stay(stays, f"{why}: {stays} {part} there", refusals, until)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _GangMove:
+    """A gang with the cluster that has room for it."""
+
+    candidate: Candidate
+    needs: PodRequirements
+    """The pods that take room there."""
+    placement: Placement
+    """The placement as it will be there."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _GangRelocation(_Step):
+    """Gangs and requests, which go whole: to the first other cluster with room for all, else for the minimum."""
+
+    def decide(self) -> None:
+        """Find room for all of it, then move."""
+        placement, departure = self.placement, self.departure
+        if self.is_over_budget(placement.replicas):
+            return
+        needed = placement_needs(self.inputs, placement)
+        taken = {other.cluster for other in self.working_plan.of(self.workload)}
+        candidates = (candidate for candidate in self.finder.order(self.workload) if candidate.cluster not in taken)
+        move, refusals = gang_placement.first_with_room(needed, candidates, self._ask)
+        if move is None:
+            minimum = gang_placement.describe_minimum(needed)
+            nor = f", nor for {minimum}" if minimum else ""
+            self.stay(placement.replicas, f"no other cluster has room for all of it{nor}: it stays there", refusals)
+            return
+        after = move.placement
+        choice = gang_placement.choose(
+            self.finder, move.candidate, move.needs, after.shape, self.workload, replicas=after.replicas
+        )
+        self.working_plan.change(
+            Move(
+                before=placement,
+                after=after,
+                why=departure.why,
+                detail=departure.detail,
+                choice=choice,
+                refused=refusals,
+                restraint=departure.restraint,
+            )
+        )
+
+    def _ask(self, candidate: Candidate, *, least: bool) -> _GangMove | Refusal:
+        """Make the move to a candidate with room for all of it, or at `least` for its minimum; else refuse it."""
+        inputs, finder, placement, workload = self.inputs, self.finder, self.placement, self.workload
+        unapproved = may_not_move(inputs, placement, candidate.cluster)
+        if unapproved is not None:
+            return unapproved
+        if workload.request:
+            record = self.working_plan.requests[workload]
+            assessed = place_requests.assess(inputs, finder, record, candidate, more_gprs=-1, least=least)
+            if isinstance(assessed, Refusal):
+                return assessed
+            taking, needed = assessed
+            shape, replicas = needed.main.shape, needed.main.replicas
+        else:
+            gang = gang_of(inputs, workload, placement)
+            if gang is None or gang.shape is None:
+                message = gang.unknown if gang is not None else "nothing of it runs in groups any more"
+                return Refusal(cluster=candidate.cluster, reason=Reason.NO_SHAPE, message=message)
+            replicas, shape = placement.replicas, gang.shape
+            answer = gang_placement.assess(
+                inputs, finder, workload, candidate, gang, replicas=replicas, more_gprs=-1, least=least
+            )
+            if isinstance(answer, Refusal):
+                return answer
+            taking, needed = answer, gang.of(replicas)
+        cluster = inputs.desired.clusters[candidate.cluster]
+        moved = replace(
+            lifecycle.resized_placement(placement, inputs.desired, inputs.now, replicas),
+            name=lifecycle.placement_name(workload, cluster.name, inputs.began_at(workload, cluster.name)),
+            cluster=cluster.name,
+            engine=cluster.engine,
+            subset="",
+            shape=shape.recorded,
+        )
+        return _GangMove(candidate=taking, needs=needed, placement=moved)

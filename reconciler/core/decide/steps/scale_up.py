@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -15,7 +14,7 @@ from reconciler.core.capacity.gangs import GangWorkload, additional_requirements
 from reconciler.core.capacity.units import PlacementUnit
 from reconciler.core.cost.budgets import describe_used_up
 from reconciler.core.decide.assign import gang_placement
-from reconciler.core.decide.assign.copies import WAY_OUT, assign_units, too_large
+from reconciler.core.decide.assign.copies import WAY_OUT, too_large
 from reconciler.core.decide.assign.replicas_by_cluster import assign
 from reconciler.core.decide.candidates.filter import STALLED_REMEDY
 from reconciler.core.decide.candidates.finder import MOST, CandidateFinder, why_not
@@ -23,7 +22,6 @@ from reconciler.core.decide.state.gate import Gate, describe_waiting
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.standing_burst import StandingBurst
 from reconciler.core.decide.state.working_plan import WorkingPlan
-from reconciler.core.decide.steps.reschedule import count_rescheduled
 from reconciler.core.decide.turns.queue import Need
 from reconciler.core.fleet.cluster_order import candidate_of
 from reconciler.core.ledger import lifecycle
@@ -41,7 +39,7 @@ from reconciler.model.placement import ClusterSubset, RestraintKind
 from reconciler.model.plan import Choice, Place, Reason, Refusal, Resize, Shortage, Suppressed
 from reconciler.model.policy import StrategyName
 from reconciler.model.units import Resources, format_duration
-from reconciler.text.wording import as_clause, count, join_names, sanitize
+from reconciler.text.wording import as_clause, count, join_names
 
 _SHARED = "room is shared with others that wait"
 _APPROVED = "approved there"
@@ -227,17 +225,13 @@ class ScaleUp:
             reason, message = self.finder.refusals.why_not(alike.refusals, self._fits_nowhere(missing))
             self._suppress(reason, message, alike.until, short=missing, refusals=alike.refusals)
             return
-        if unit.is_single:
-            assignment = assign(self.finder, template, policy, shape, missing)
-        else:
-            assignment = assign_units(self.finder, template, policy, shape, missing, unit=unit)
+        assignment = assign(self.finder, template, policy, shape, missing, unit=unit)
         refusals, choices = assignment.refusals, self._choose(assignment.chosen)
-        moving = count_rescheduled(self.working_plan, workload, self.inputs.now) if choices else Counter[str]()
         held, changes = self.working_plan.group(workload).clusters, list[Place | Resize]()
         for candidate in assignment.chosen:
             choice = choices[candidate.key]
-            is_new = not moving and candidate.cluster not in held  # and says nothing but its shortage
-            lack = (self._shortage, "") if is_new else self._describe_shortage(candidate.replicas, missing, moving)
+            is_new = candidate.cluster not in held  # and says nothing but its shortage
+            lack = "" if is_new else self._describe_shortage(candidate.replicas, missing)
             changes.append(self._change(candidate, choice, candidate.shape, refusals, lack))
             if candidate.replicas == candidate.room and unit.is_single:
                 refusals = (*refusals, _full(candidate, choice, self.finder.describe_held(candidate.cluster, shape)))
@@ -307,7 +301,7 @@ class ScaleUp:
             return
         chosen = [answer for answer in assessed if isinstance(answer, Candidate)]
         choices = self._choose(chosen)
-        lack = self._describe_shortage(proposal.replicas, proposal.replicas, Counter())
+        lack = self._describe_shortage(proposal.replicas, proposal.replicas)
         changes = [self._change(each, choices[each.key], each.shape, (), lack) for each in chosen]
         self.working_plan.burst(self.demand.workload, changes)
 
@@ -385,8 +379,7 @@ class ScaleUp:
                 need = gang.of(given)
             candidate = candidate._replace(replicas=given)
             choice = gang_placement.choose(self.finder, candidate, need, shape, workload, replicas=given)
-            moving = count_rescheduled(self.working_plan, workload, self.inputs.now)
-            lack = self._describe_shortage(given, given, moving)
+            lack = self._describe_shortage(given, given)
             self.working_plan.burst(workload, [self._change(candidate, choice, shape, refusals, lack)])
             if given < missing:
                 message = f"{candidate.cluster} may have {candidate.limit} at most, and a set has one cluster"
@@ -493,27 +486,25 @@ class ScaleUp:
         choice: Choice,
         shape: ReplicaShape,
         refusals: tuple[Refusal, ...],
-        lack: tuple[Shortage | None, str],
+        lack: str,
     ) -> Place | Resize:
-        """Begin a placement on the chosen cluster, or resize the one that stands there, with what it lacked."""
+        """Begin a placement on the chosen cluster, or resize the one that stands there, and say what it lacked."""
         demand, now, cluster = self.demand, self.inputs.now, candidate.cluster
         desired, subset = self.inputs.desired, candidate.subset
         policy, clusters = desired.policies[demand.workload], desired.clusters
         if policy.spread is not None or policy.distribution.strategy is StrategyName.ORDERED:
             refusals = self._before(candidate, refusals)
-        shortage, detail = lack
         here = self.working_plan.group(demand.workload).on(cluster)
         if policy.spread is not None:
             here = tuple(each for each in here if cluster_subset(each, policy, clusters) == candidate.key)
         if not here:
             template = desired.templates[demand.workload]
             placement = self.finder.placement(template, policy, shape, cluster, candidate.replicas, subset=subset)
-            detail = "" if shortage is not None else detail
-            return Place(placement=placement, shortage=shortage, choice=choice, refused=refusals, detail=detail)
+            return Place(placement=placement, shortage=self._shortage, choice=choice, refused=refusals)
         before = max(here, key=lambda placement: (placement.created_at, placement.name))
         grown = lifecycle.resized_placement(before, self.inputs.desired, now, before.replicas + candidate.replicas)
         after = replace(grown, shape=shape.recorded, subset=subset)
-        return Resize(before=before, after=after, detail=detail, shortage=shortage, choice=choice, refused=refusals)
+        return Resize(before=before, after=after, detail=lack, shortage=self._shortage, choice=choice, refused=refusals)
 
     def _before(self, candidate: Candidate, refusals: tuple[Refusal, ...]) -> tuple[Refusal, ...]:
         """Keep the refusals of clusters that would have come first: in order, only these explain a choice."""
@@ -522,17 +513,10 @@ class ScaleUp:
         ranks = {other.key: other.rank for other in self.finder.order(self.demand.workload)}
         return tuple(refusal for refusal in refusals if ranks[refusal.cluster, refusal.subset] < candidate.rank)
 
-    def _describe_shortage(self, replicas: int, missing: int, left: Counter[str]) -> tuple[Shortage | None, str]:
-        """Say why so many missing replicas go: their primary lacks them, or they `left` where they found no node."""
-        demand, shortage = self.demand, self._shortage
-        if not left:
-            lacks = f"for {demand.primary}" if shortage.spare else f"that {demand.primary} is missing"
-            return shortage, f"{replicas} of {count(missing, 'more replica')} {lacks}"
-        waited, home = join_names(sanitize(place) for place in left), max(0, missing - left.total())
-        if not home:
-            return None, f"{replicas} of {count(missing, 'replica')} that found no node on {waited} and move on"
-        moved = f"{left.total()} found no node on {waited} and move on"
-        return shortage, f"{replicas} of {count(missing, 'replica')}: {moved}, {home} more {demand.primary} is missing"
+    def _describe_shortage(self, replicas: int, missing: int) -> str:
+        """Say of how many missing replicas so many are placed, and who lacks them."""
+        lacks = f"for {self.demand.primary}" if self._shortage.spare else f"that {self.demand.primary} is missing"
+        return f"{replicas} of {count(missing, 'more replica')} {lacks}"
 
     @cached_property
     def _shortage(self) -> Shortage:

@@ -1,28 +1,33 @@
 """Unschedulable replicas: bursts whose pods find no node on their cluster move to one that has room for them.
 
 Their owners took the room back, a node was lost, or somebody else was faster. They have waited for the scale-up window
-of their policy by then, as replicas on the primary have before they burst. What has room nowhere else stays, and takes
-the next room that there is. An Adaptive WorkloadSpread has a rule of its own (`reschedule`); a fixed one holds replicas
-where they are.
+of their policy by then, as replicas on the primary have before they burst; those of an Adaptive WorkloadSpread for its
+rescheduleCriticalSeconds (docs/background/upstream/workloadspread.md, "Adaptive"). The subset that these leave counts
+as unschedulable on that cluster for a while and gets nothing; the last subset never does. A spread that is not Adaptive
+holds replicas where they are. Replicas with a node stay, also while they start. What has room nowhere else stays, and
+takes the next room that there is; OpenKruise would delete and recreate it.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 
 from reconciler.core.capacity.scalable_nodes import longest_delay
 from reconciler.core.decide.candidates.finder import CandidateFinder
+from reconciler.core.decide.candidates.gang import unit_of_workload
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
-from reconciler.core.decide.steps.relocate import Departure, may_relocate, relocate
+from reconciler.core.decide.steps.relocate import Departure, may_relocate, move_restraint, relocate
 from reconciler.core.observe.demand import unseen
+from reconciler.core.spread.placement_subset import cluster_subset
 from reconciler.core.workloads import replica_count
 from reconciler.model.capacity import ClusterObservation, PendingPods
-from reconciler.model.placement import Placement, placement_path
+from reconciler.model.placement import Placement, Restraint, RestraintKind, placement_path
 from reconciler.model.plan import EndReason, Reason
 from reconciler.model.units import format_duration
-from reconciler.text.wording import count
+from reconciler.text.wording import count, sanitize
 
 _LEAST_WAIT = timedelta(seconds=30)
 """Pods wait for those that they replace to end, which takes Kubernetes' default grace period."""
@@ -51,8 +56,28 @@ def is_movable(inputs: PassInput, working_plan: WorkingPlan, placement: Placemen
     """Tell whether replicas of a placement that find no node may run on any other cluster."""
     if not may_relocate(inputs, working_plan, placement):
         return False
-    policy, template = inputs.desired.policies[placement.workload], inputs.desired.templates[placement.workload]
-    return policy.spread is None and not template.runs_once
+    return _patience(inputs, placement) is not None and not unit_of_workload(inputs, placement.workload).once
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Patience:
+    """How long replicas of a placement wait for a node before they leave, and for how long they stay away then."""
+
+    window: timedelta
+    rest: timedelta
+    subset: str | None
+    """The only subset that then gets nothing on the cluster; None for all of the workload."""
+
+
+def _patience(inputs: PassInput, placement: Placement) -> _Patience | None:
+    """Return the patience of a burst in force; None where its WorkloadSpread holds it where it is."""
+    policy = inputs.desired.policies[placement.workload]
+    if policy.spread is None:
+        return _Patience(window=max(policy.scale_up_window, _LEAST_WAIT), rest=_LEAST_WAIT, subset=None)
+    subset = cluster_subset(placement, policy, inputs.desired.clusters)[1]
+    if policy.spread.reschedule is None or not policy.spread.gives_up(subset):
+        return None
+    return _Patience(window=policy.spread.reschedule, rest=policy.spread.recovery, subset=subset)
 
 
 def _move_when_due(
@@ -70,18 +95,18 @@ def _move_when_due(
     # 2. Pods that the engine has yet to delete are no replicas any more.
     unbound = placement.replicas - replica_count.bound_replicas(placement, seen)
     waiting = min(replica_count.pending_replicas(placement, seen), unbound)
-    if waiting <= 0:
+    patience = _patience(inputs, placement)
+    if waiting <= 0 or patience is None:
         return
     # 3. They may still get a node, from the scheduler or from the autoscaler.
-    policy = inputs.desired.policies[placement.workload]
-    window = max(policy.scale_up_window, _LEAST_WAIT)
-    window += longest_delay(inputs.desired.clusters.get(placement.cluster))
+    window = patience.window + longest_delay(inputs.desired.clusters.get(placement.cluster))
     if pods.since + window > inputs.now:
         working_plan.wake(pods.since + window)
         return
     # 4. They have waited for too long.
+    where = placement.cluster if patience.subset is None else placement.where
     detail = (
-        f"{waiting} of {count(placement.replicas, 'replica')} on {placement.cluster} had no node for"
+        f"{waiting} of {count(placement.replicas, 'replica')} on {sanitize(where)} had no node for"
         f" {format_duration(window)}"
     )
     if words := seen.unadmitted.get(placement.name):
@@ -90,9 +115,24 @@ def _move_when_due(
         placement=placement,
         replicas=waiting,
         why=EndReason.FAILED,
-        held=Reason.NO_CAPACITY,
         detail=detail,
-        left=detail,
-        rest=_LEAST_WAIT,
+        stays=Reason.NO_CAPACITY,
+        restraint=_restraint(inputs, placement, detail, patience),
     )
     relocate(inputs, working_plan, finder, departure)
+
+
+def _restraint(inputs: PassInput, placement: Placement, detail: str, patience: _Patience) -> Restraint:
+    """Keep new replicas off the cluster that some have left; of an Adaptive spread, off their subset there."""
+    if patience.subset is None:
+        return move_restraint(inputs, placement, detail, patience.rest)
+    return Restraint(
+        kind=RestraintKind.UNSCHEDULABLE,
+        cluster=placement.cluster,
+        subset=patience.subset,
+        since=inputs.now,
+        until=inputs.now + patience.rest,
+        reason=detail,
+        placement=placement.name,
+        move=True,
+    )

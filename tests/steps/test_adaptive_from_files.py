@@ -23,7 +23,7 @@ from tests.builders.inputs import NOW, VLLM, free, inputs, ledger, placement, se
 from tests.builders.kube_objects import GPU, NO_GPU, node, pod
 from tests.builders.plans import begun
 from tests.builders.subsets import OWN, RENTED, kept, out, stands, wanted_before
-from tests.steps.test_reschedule import adaptive
+from tests.steps.test_adaptive import adaptive
 
 
 @dataclass(frozen=True, kw_only=True)

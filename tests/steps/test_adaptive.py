@@ -15,6 +15,7 @@ from reconciler.model.gpr import WorkspaceLimits
 from reconciler.model.ids import CommitId
 from reconciler.model.placement import Placement, RestraintKind
 from reconciler.model.plan import EndReason, Move, Place, Plan, Reason, Resize
+from reconciler.model.policy import MoveBudget
 from tests.builders.inputs import NOW, VLLM, free, inputs, ledger, plan, seconds, shape, short
 from tests.builders.subsets import OWN, RENTED, adaptive, fleet, kept, out, stands, wanted_before
 
@@ -150,10 +151,9 @@ def test_a_commit_says_that_what_goes_there_found_no_node_where_it_was() -> None
     there, other = stands("worker-2", 4, "own"), stands("worker-4", 1, "rented")
     seen = stuck(there, bound=1, since=30), free("worker-4", 8, bound={other.name: 1})
     wanted = adaptive(replace(OWN, most=None), RENTED)
-    why = "3 of 3 replicas that found no node on worker-2/own and move on"
+    why = "3 of 4 replicas on worker-2/own had no node for 30s; 3 of them move here"
     _, grown = plan(short(5), *seen, wanted=wanted, there=ledger(there, other), history=wanted_before(5)).changes
     assert line(grown) == f"resize(llm/vllm): 1 to 4 replicas on worker-4/rented ({why})"
-    assert f"{why}.\n" in message(grown, source=CommitId("5" * 40)).replace("\nand", " and")
     _, begun = decided(there, stuck(there, bound=1, since=30), free("worker-4", 8)).changes
     assert line(begun) == f"burst(llm/vllm): 3 replicas on worker-4/rented for 10m ({why})"
 
@@ -162,9 +162,25 @@ def test_what_home_is_missing_beside_what_moves_on_is_told_apart() -> None:
     there, other = stands("worker-2", 4, "own"), stands("worker-4", 1, "rented")
     seen = stuck(there, bound=1, since=30), free("worker-4", 8, bound={other.name: 1})
     wanted = adaptive(replace(OWN, most=None), RENTED)
-    _, grown = plan(short(7), *seen, wanted=wanted, there=ledger(there, other), history=wanted_before(7)).changes
+    _, moved, grown = plan(short(7), *seen, wanted=wanted, there=ledger(there, other), history=wanted_before(7)).changes
+    assert isinstance(moved, Resize)
+    assert (moved.before.replicas, moved.after.replicas) == (1, 4)
     assert isinstance(grown, Resize)
-    assert grown.detail == "5 of 5 replicas: 3 found no node on worker-2/own and move on, 2 more worker-1 is missing"
+    assert (grown.after.replicas, grown.detail) == (6, "2 of 2 more replicas that worker-1 is missing")
+
+
+def test_replicas_stay_where_the_hour_has_had_all_of_its_moves() -> None:
+    there = stands("worker-2", 4, "own")
+    wanted = adaptive(replace(OWN, most=None), RENTED)
+    none = replace(wanted.policies[VLLM], moves=MoveBudget(most_per_hour=0))
+    seen = short(4), stuck(there, bound=1, since=30), free("worker-4", 8)
+    made = plan(*seen, wanted=replace(wanted, policies={VLLM: none}), there=ledger(there))
+    assert made.changes == ()
+    assert [held.reason for held in made.suppressed] == [Reason.MOVE_BUDGET]
+    (left, _) = plan(*seen, wanted=wanted, there=ledger(there)).changes
+    assert isinstance(left, Resize)
+    assert left.restraint is not None
+    assert left.restraint.move
 
 
 def test_explain_tells_what_waits_elsewhere_from_what_runs_there_and_what_moves_on() -> None:

@@ -1,0 +1,47 @@
+"""Placements on clusters that files no longer allow: they move where another cluster has room, else they end."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from reconciler.core.decide.candidates.finder import CandidateFinder
+from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.decide.state.working_plan import WorkingPlan
+from reconciler.core.decide.steps.end import ABSENT, missing_file, outside_policy
+from reconciler.core.decide.steps.relocate import Departure, relocate
+from reconciler.model.ids import WorkloadId
+from reconciler.model.placement import Placement
+from reconciler.model.plan import EndReason, Refusal
+
+
+def move_excluded(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder) -> None:
+    """Move placements off clusters that their files no longer allow, where others have room; revert the rest.
+
+    Placements that are no longer needed have been scaled down before: they end where they are.
+    """
+    for workload in outside_policy(inputs, working_plan):
+        working_plan.decide(workload, partial(_move_excluded, inputs, working_plan, finder, workload))
+
+
+def exclusion(inputs: PassInput, placement: Placement) -> Refusal | None:
+    """Return why a placement has to leave its cluster, as far as files are certain of it; None where it may stay."""
+    refusal = inputs.reach.exclusion(
+        placement.workload, placement.cluster, subset=placement.subset, tolerations=placement.shape.tolerations
+    )
+    return None if refusal is not None and refusal.reason in ABSENT and not inputs.absence_counts else refusal
+
+
+def _move_excluded(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder, workload: WorkloadId) -> None:
+    if missing_file(inputs.desired, workload):
+        return
+    for placement in working_plan.of(workload):
+        refusal = exclusion(inputs, placement)
+        if refusal is not None:
+            departure = Departure(
+                placement=placement,
+                replicas=placement.replicas,
+                why=EndReason.POLICY,
+                detail=f"{placement.cluster}: {refusal.message}",
+                stays=None,
+            )
+            relocate(inputs, working_plan, finder, departure)

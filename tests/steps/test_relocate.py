@@ -1,0 +1,166 @@
+"""What leaves a cluster is assigned with what stays, so that the shares and bounds of a policy outlive a loss."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from reconciler.core.decide.decide import decide
+from reconciler.model.capacity import ClusterObservation
+from reconciler.model.gpr import WorkspaceLimits
+from reconciler.model.ids import ClusterName
+from reconciler.model.kubernetes.scheduling import Taint, Toleration
+from reconciler.model.ledger import Ledger
+from reconciler.model.placement import Placement
+from reconciler.model.plan import EndReason, Extend, Move, Place, Plan, Resize, Revert
+from reconciler.model.policy import Availability, BurstPolicy, Cluster, Desired, Distribution, Renewal, StrategyName
+from tests.builders.inputs import NOW, VLLM, cluster, desired, free, inputs, ledger, ordering, placement, shape, short
+
+HOUR = timedelta(hours=1)
+REGION = "topology.kubernetes.io/region"
+WEIGHTED = Distribution(strategy=StrategyName.WEIGHTED)
+BALANCED = Distribution(strategy=StrategyName.BALANCED)
+TWO_REGIONS = Distribution(strategy=StrategyName.BALANCED, spread_by=REGION, min_groups=2)
+TWO_CLUSTERS = Distribution(min_clusters=2)
+GONE = ("drained", "lost", "no longer named", "labels", "tainted")
+
+
+def there(name: str, replicas: int, **fields: object) -> Placement:
+    return placement(name, replicas, created=NOW - HOUR, lasting=2 * HOUR, **fields)
+
+
+def region(name: str, of: str, **fields: object) -> Cluster:
+    return cluster(name, labels={REGION: of, "tier": "gpu"}, **fields)
+
+
+def leaving(why: str, wanted: Desired, name: str = "worker-2") -> Desired:
+    """Change files so that a cluster may keep nothing; nothing of them where it is lost."""
+    clusters, policy, left = dict(wanted.clusters), wanted.policies[VLLM], ClusterName(name)
+    if why == "drained":
+        clusters[left] = replace(clusters[left], availability=Availability.DRAINING)
+    elif why == "tainted":
+        clusters[left] = replace(clusters[left], taints=(Taint(key="dedicated", effect="NoExecute"),))
+    elif why == "labels":
+        clusters[left] = replace(clusters[left], labels={**clusters[left].labels, "tier": "cpu"})
+        policy = replace(policy, require_labels={"tier": "gpu"})
+    elif why == "no longer named":
+        kept = tuple(candidate for candidate in policy.candidates if candidate.name != left)
+        policy = replace(policy, candidates=kept)
+    return replace(wanted, clusters=clusters, policies={VLLM: policy})
+
+
+def decided(why: str, wanted: Desired, there: Ledger, *seen: ClusterObservation) -> Plan:
+    """Decide once worker-2 may keep nothing, with every replica still missing at home."""
+    total = sum(each.replicas for each in there.placements.values())
+    home = short(total, since=NOW - HOUR)
+    made = inputs(home, *seen, wanted=leaving(why, wanted), there=there)
+    return decide(replace(made, lost={ClusterName("worker-2"): NOW - HOUR} if why == "lost" else {}))
+
+
+def after(before: Ledger, made: Plan) -> Mapping[str, int]:
+    """Count the replicas of each cluster once a plan is carried out."""
+    standing = dict(before.placements.items())
+    for change in made.changes:
+        match change:
+            case Revert(placement=gone) | Move(before=gone):
+                standing.pop(gone.path)
+            case Resize(before=gone) | Extend(before=gone):
+                standing.pop(gone.path)
+            case _:
+                pass
+        match change:
+            case Place(placement=new) | Move(after=new) | Resize(after=new) | Extend(after=new):
+                standing[new.path] = new
+            case _:
+                pass
+    counts = Counter[str]()
+    for each in standing.values():
+        counts[each.cluster] += each.replicas
+    return counts
+
+
+def fleet(policy: BurstPolicy, *clusters: Cluster) -> Desired:
+    return desired(policy, clusters=(region("worker-1", "eu"), *clusters))
+
+
+@pytest.mark.parametrize("why", GONE)
+@pytest.mark.parametrize("distribution", [WEIGHTED, BALANCED])
+def test_shares_are_divided_over_the_clusters_that_are_left(why: str, distribution: Distribution) -> None:
+    names = ("worker-2", "worker-3", "worker-4")
+    wanted = fleet(ordering(*names, distribution=distribution), *(region(name, "eu") for name in names))
+    before = ledger(*(there(name, 3) for name in names))
+    seen = [] if why == "lost" else [free("worker-2", 8)]
+    made = decided(why, wanted, before, *seen, free("worker-3", 9), free("worker-4", 9))
+    assert sorted(after(before, made).values()) == [4, 5]
+
+
+@pytest.mark.parametrize("why", GONE)
+@pytest.mark.parametrize("distribution", [TWO_REGIONS, TWO_CLUSTERS])
+def test_replicas_go_where_they_keep_two_regions_or_clusters(why: str, distribution: Distribution) -> None:
+    clusters = region("worker-2", "eu"), region("worker-3", "us"), region("worker-4", "ap")
+    wanted = fleet(ordering("worker-2", "worker-3", "worker-4", distribution=distribution), *clusters)
+    before = ledger(there("worker-2", 3), there("worker-3", 3))
+    made = decided(why, wanted, before, free("worker-3", 20), free("worker-4", 9))
+    counts = after(before, made)
+    assert sum(counts.values()) == 6
+    assert counts.keys() == {"worker-3", "worker-4"}
+
+
+@pytest.mark.parametrize("why", GONE)
+def test_where_one_region_is_left_all_go_there_and_the_commit_says_what_is_not_kept(why: str) -> None:
+    clusters = region("worker-2", "eu"), region("worker-3", "us")
+    wanted = fleet(ordering("worker-2", "worker-3", distribution=TWO_REGIONS), *clusters)
+    before = ledger(there("worker-2", 3), there("worker-3", 3))
+    made = decided(why, wanted, before, free("worker-3", 20))
+    assert after(before, made) == {"worker-3": 6}
+    (moved,) = made.changes
+    assert isinstance(moved, Move)
+    assert "spreads over 2 values of topology.kubernetes.io/region at least, and only 1 can be used" in moved.detail
+
+
+@pytest.mark.parametrize("why", GONE[2:])
+def test_what_files_no_longer_allow_is_reverted_where_nothing_else_has_room_and_never_renewed(why: str) -> None:
+    policy = ordering("worker-2", "worker-3", renew=Renewal.WHILE_NEEDED)
+    wanted = fleet(policy, region("worker-2", "eu"), region("worker-3", "eu"))
+    before = ledger(placement("worker-2", 3, created=NOW - timedelta(minutes=9)))
+    assert [type(change) for change in decided("lost", wanted, before, free("worker-3", 0)).changes] == [Extend]
+    (ended,) = decided(why, wanted, before, free("worker-2", 8), free("worker-3", 0)).changes
+    assert isinstance(ended, Revert)
+    assert ended.why is EndReason.POLICY
+
+
+def test_as_many_replicas_as_have_room_leave_a_drained_cluster_and_the_rest_ends() -> None:
+    wanted = fleet(ordering("worker-2", "worker-3"), region("worker-2", "eu"), region("worker-3", "eu"))
+    before = there("worker-2", 3)
+    ended, begun = decided("drained", wanted, ledger(before), free("worker-2", 8), free("worker-3", 2)).changes
+    assert isinstance(ended, Revert)
+    assert isinstance(begun, Place)
+    assert (begun.placement.replicas, begun.placement.expires_at) == (2, before.expires_at)
+
+
+def test_a_taint_that_pods_or_the_policy_tolerate_evicts_nothing_and_noschedule_keeps_what_runs() -> None:
+    wanted = fleet(ordering("worker-2", "worker-3"), region("worker-2", "eu"), region("worker-3", "eu"))
+    seen = free("worker-2", 8), free("worker-3", 8)
+    tolerates = (Toleration(key="dedicated", operator="Exists"),)
+    pods = ledger(there("worker-2", 3, shape=shape(tolerations=tolerates)))
+    assert decided("tainted", wanted, pods, *seen).changes == ()
+    own = fleet(ordering("worker-2", "worker-3", tolerations=tolerates), *wanted.clusters.values())
+    assert decided("tainted", own, ledger(there("worker-2", 3)), *seen).changes == ()
+    soft = replace(wanted.clusters[ClusterName("worker-2")], taints=(Taint(key="dedicated", effect="NoSchedule"),))
+    kept = replace(wanted, clusters={**wanted.clusters, soft.name: soft})
+    assert decided("stays", kept, ledger(there("worker-2", 3)), *seen).changes == ()
+
+
+def test_a_run_that_goes_whole_counts_no_gpr_of_a_cluster_without_room_for_it() -> None:
+    wanted = fleet(ordering("worker-2", "worker-3"), region("worker-2", "eu"), region("worker-3", "eu"))
+    once = replace(wanted.templates[VLLM], runs_once=True)
+    limits = {VLLM.workspace: WorkspaceLimits(workspace=VLLM.workspace, most=1)}
+    wanted = replace(wanted, templates={VLLM: once}, limits=limits)
+    home = short(3, running=0, since=NOW - HOUR, held=True)
+    (begun,) = decide(inputs(home, free("worker-2", 2), free("worker-3", 8), wanted=wanted)).changes
+    assert isinstance(begun, Place)
+    assert begun.placement.cluster == "worker-3"
