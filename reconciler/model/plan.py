@@ -57,6 +57,7 @@ class Reason(StrEnum):
     TAKEN = "Taken"
     GPR_LIMIT = "GprLimit"
     SPREAD_LIMIT = "SpreadLimit"
+    BOUND_UNMET = "BoundUnmet"
     SPREAD_NOT_IN_FORCE = "SpreadNotInForce"
     REQUEST_FIXED = "RequestFixed"
     DELETION_UNCONFIRMED = "DeletionUnconfirmed"

@@ -32,86 +32,50 @@ def test_run_with_fixed_number_is_not_begun_again_after_its_time() -> None:
     assert faults.copy_of_run_is_not_begun_again()
 
 
-@pytest.mark.xfail(
-    strict=True, raises=AssertionError, reason="a burst stays on a cluster without a label that its policy now requires"
-)
 def test_burst_leaves_where_a_new_required_label_is_missing() -> None:
     assert faults.new_required_label_is_followed()
 
 
-@pytest.mark.xfail(
-    strict=True, raises=AssertionError, reason="a burst stays on a cluster that has lost a label its policy requires"
-)
 def test_burst_leaves_a_cluster_that_loses_a_required_label() -> None:
     assert faults.changed_cluster_label_is_followed()
 
 
-@pytest.mark.xfail(
-    strict=True, raises=AssertionError, reason="a burst stays on a cluster with a NoExecute taint it does not tolerate"
-)
 def test_burst_leaves_a_cluster_with_a_new_noexecute_taint() -> None:
     assert faults.evicting_taint_is_followed()
 
 
-@pytest.mark.xfail(
-    strict=True, raises=AssertionError, reason="a burst stays on a tainted cluster that its policy no longer tolerates"
-)
 def test_burst_leaves_a_taint_that_is_not_tolerated_any_more() -> None:
     assert faults.lost_toleration_is_followed()
 
 
-@pytest.mark.xfail(
-    strict=True, raises=AssertionError, reason="a burst stays on a cluster that has lost the label of spreadByLabel"
-)
 def test_burst_leaves_a_cluster_without_the_label_to_spread_over() -> None:
     assert faults.lost_spread_label_is_followed()
 
 
-@pytest.mark.xfail(
-    strict=True, raises=AssertionError, reason="replicas of a subset stay where its required term no longer matches"
-)
 def test_replicas_of_a_subset_leave_where_its_term_does_not_match() -> None:
     assert faults.lost_subset_term_is_followed()
 
 
-@pytest.mark.xfail(
-    strict=True, raises=AssertionError, reason="a burst is renewed on a cluster without a label its policy requires"
-)
 def test_forbidden_burst_is_not_renewed() -> None:
     assert faults.forbidden_burst_is_not_renewed()
 
 
-@pytest.mark.xfail(
-    strict=True, raises=AssertionError, reason="a move off a draining cluster leaves fewer groups than minGroups"
-)
 def test_two_groups_outlive_a_drain() -> None:
     assert faults.two_groups_outlive_a_drain()
 
 
-@pytest.mark.xfail(
-    strict=True, raises=AssertionError, reason="a move off a draining cluster leaves fewer clusters than minClusters"
-)
 def test_two_clusters_outlive_a_drain() -> None:
     assert faults.two_clusters_outlive_a_drain()
 
 
-@pytest.mark.xfail(
-    strict=True, raises=AssertionError, reason="a move off a lost cluster leaves fewer groups than minGroups"
-)
 def test_two_groups_outlive_a_loss() -> None:
     assert faults.two_groups_outlive_a_loss()
 
 
-@pytest.mark.xfail(
-    strict=True, raises=AssertionError, reason="a move off a draining cluster goes to one cluster, whatever the weights"
-)
 def test_shares_outlive_a_drain() -> None:
     assert faults.shares_outlive_a_drain()
 
 
-@pytest.mark.xfail(
-    strict=True, raises=AssertionError, reason="an Adaptive WorkloadSpread moves replicas beyond moves.maxPerHour"
-)
 def test_adaptive_spread_keeps_to_the_budget_of_moves() -> None:
     assert faults.adaptive_spread_keeps_to_the_budget_of_moves()
 

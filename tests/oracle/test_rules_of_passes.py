@@ -43,25 +43,6 @@ EXCUSES: tuple[tuple[Rule | ChainRule, str, tuple[faults.Story, ...]], ...] = (
         Unit.RUN_COPY,
         (faults.copy_of_run_is_not_begun_again, faults.run_with_fixed_number_begins_once),
     ),
-    (
-        invariants.nothing_stays_where_it_may_not,
-        "has no label region=",
-        (faults.new_required_label_is_followed, faults.changed_cluster_label_is_followed),
-    ),
-    (
-        invariants.nothing_stays_where_it_may_not,
-        "NoExecute",
-        (faults.evicting_taint_is_followed, faults.lost_toleration_is_followed),
-    ),
-    (invariants.nothing_stays_where_it_may_not, "spread over", (faults.lost_spread_label_is_followed,)),
-    (invariants.nothing_forbidden_is_renewed, "", (faults.forbidden_burst_is_not_renewed,)),
-    (invariants.lower_bounds_hold_or_are_told, "clusters of", (faults.two_clusters_outlive_a_drain,)),
-    (
-        invariants.lower_bounds_hold_or_are_told,
-        "groups of",
-        (faults.two_groups_outlive_a_drain, faults.two_groups_outlive_a_loss),
-    ),
-    (invariants.moves_keep_to_the_budget, Unit.SUBSET, (faults.adaptive_spread_keeps_to_the_budget_of_moves,)),
 )
 """What of a rule the product is known to break, by words of what it yields, until these stories are mended."""
 

@@ -24,20 +24,9 @@ PEERS, DEMAND = CASES / "peers", CASES / "demand"
 there = pytest.mark.skipif(not PEERS.is_dir(), reason="no peers in ../shared/cases")
 
 _PATCH = "check accepts a subset whose patch makes no valid pod"
-_SHARES = "a move goes to the first cluster with room, whatever the strategy of the policy divides"
-_BOUNDS = "a move goes to the first cluster with room, so that a lower bound on clusters or groups is lost"
-_FORBIDDEN = "a cluster that the policy's labels forbid keeps its burst, and it is renewed there"
 
 WRONG: Mapping[str, str] = {
     "karmada-region-03": "of several groups of clusters that suffice the roomiest is taken, not the best",
-    "karmada-join-01": _SHARES,
-    "karmada-relocate-01": _SHARES,
-    "karmada-relocate-03": _BOUNDS,
-    "karmada-relocate-04": _BOUNDS,
-    "karmada-relocate-07": _BOUNDS,
-    "karmada-failover-02": "a burst stays on a cluster with a NoExecute taint that it does not tolerate",
-    "karmada-affinity-04": _FORBIDDEN,
-    "karmada-affinity-06": _FORBIDDEN,
     "kruise-patch-01": _PATCH,
     "kruise-patch-03": _PATCH,
     "kruise-patch-04": _PATCH,

@@ -16,8 +16,17 @@ from reconciler.model.ids import ClusterName
 from reconciler.model.kubernetes.scheduling import Taint, Toleration
 from reconciler.model.ledger import Ledger
 from reconciler.model.placement import Placement
-from reconciler.model.plan import EndReason, Extend, Move, Place, Plan, Resize, Revert
-from reconciler.model.policy import Availability, BurstPolicy, Cluster, Desired, Distribution, Renewal, StrategyName
+from reconciler.model.plan import EndReason, Extend, Move, Place, Plan, Reason, Resize, Revert
+from reconciler.model.policy import (
+    Availability,
+    BurstPolicy,
+    Cluster,
+    Desired,
+    Distribution,
+    MoveBudget,
+    Renewal,
+    StrategyName,
+)
 from tests.builders.inputs import NOW, VLLM, cluster, desired, free, inputs, ledger, ordering, placement, shape, short
 
 HOUR = timedelta(hours=1)
@@ -164,3 +173,45 @@ def test_a_run_that_goes_whole_counts_no_gpr_of_a_cluster_without_room_for_it() 
     (begun,) = decide(inputs(home, free("worker-2", 2), free("worker-3", 8), wanted=wanted)).changes
     assert isinstance(begun, Place)
     assert begun.placement.cluster == "worker-3"
+
+
+def held_in_one_region(*seen: ClusterObservation, moves: int = 6) -> Plan:
+    """Decide about six replicas that a loss has left in one region, once another is there again."""
+    clusters = region("worker-2", "eu"), region("worker-3", "us"), region("worker-4", "us")
+    policy = ordering(
+        "worker-2", "worker-3", "worker-4", distribution=TWO_REGIONS, moves=MoveBudget(most_per_hour=moves)
+    )
+    return decided("stays", fleet(policy, *clusters), ledger(there("worker-3", 6)), *seen)
+
+
+def test_one_replica_moves_to_a_second_region_as_soon_as_it_has_room() -> None:
+    made = held_in_one_region(free("worker-2", 9), free("worker-3", 9), free("worker-4", 9))
+    shrunk, begun = made.changes
+    assert isinstance(shrunk, Resize)
+    assert isinstance(begun, Place)
+    assert (shrunk.after.cluster, shrunk.after.replicas) == ("worker-3", 5)
+    assert (begun.placement.cluster, begun.placement.replicas) == ("worker-2", 1)
+    detail = "policy gpu spreads over 2 values of topology.kubernetes.io/region at least, and it has 1"
+    assert shrunk.detail == detail
+    assert shrunk.restraint is not None
+    assert (shrunk.restraint.move, shrunk.restraint.until) == (True, NOW)
+    assert made.suppressed == ()
+
+
+def test_a_bound_that_cannot_be_held_is_told_and_moves_nothing_within_the_same_region() -> None:
+    made = held_in_one_region(free("worker-2", 0), free("worker-3", 9), free("worker-4", 9))
+    assert made.changes == ()
+    (told,) = made.suppressed
+    assert (told.reason, told.replicas) == (Reason.BOUND_UNMET, 1)
+    assert told.message.startswith(
+        "policy gpu spreads over 2 values of topology.kubernetes.io/region at least, and it has 1, and no other cluster"
+    )
+    assert held_in_one_region(free("worker-2", 9), moves=0).suppressed[0].reason is Reason.MOVE_BUDGET
+
+
+def test_a_bound_is_restored_once_and_what_then_stands_stays() -> None:
+    clusters = region("worker-2", "eu"), region("worker-3", "us")
+    wanted = fleet(ordering("worker-2", "worker-3", distribution=TWO_REGIONS), *clusters)
+    settled = ledger(there("worker-2", 1), there("worker-3", 5))
+    made = decided("stays", wanted, settled, free("worker-2", 9), free("worker-3", 9))
+    assert (made.changes, made.suppressed) == ((), ())

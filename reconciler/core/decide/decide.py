@@ -25,6 +25,7 @@ from reconciler.core.decide.steps.failed import end_failed
 from reconciler.core.decide.steps.follow_requests import follow_request_files
 from reconciler.core.decide.steps.idle import end_idle
 from reconciler.core.decide.steps.lost_cluster import leave_lost_clusters
+from reconciler.core.decide.steps.lower_bounds import restore_lower_bounds
 from reconciler.core.decide.steps.manual_changes import follow_manual_changes
 from reconciler.core.decide.steps.mass_deletion import hold_deleted
 from reconciler.core.decide.steps.place_requests import request_turns
@@ -115,6 +116,7 @@ def _end_and_move(inputs: PassInput, working_plan: WorkingPlan, finder: Candidat
     update_to_sources(inputs, working_plan)
     leave_lost_clusters(inputs, working_plan, finder)
     move_unschedulable(inputs, working_plan, finder)
+    restore_lower_bounds(inputs, working_plan, finder)
     close_finished(inputs, working_plan)
     end_reservations(inputs, working_plan)
 

@@ -143,7 +143,7 @@ class ClusterOrder:
         self._named: dict[_Key, frozenset[ClusterName]] = {}
         self._places: dict[_Key, frozenset[ClusterSubset]] = {}
         self._scheduled: tuple[BurstPolicy, ...] | None = None
-        self._adaptive: tuple[WorkloadId, ...] | None = None
+        self._bounded: tuple[WorkloadId, ...] | None = None
         self._renews: bool | None = None
         self._approval: bool | None = None
         self._spot: bool | None = None
@@ -168,8 +168,8 @@ class ClusterOrder:
         other._orders, other._lowest_limit = self._orders, self._lowest_limit
         other._allowed, other._named, other._places = self._allowed, self._named, self._places
         # Requests have neither schedules nor spreads, and are not renewed.
-        other._scheduled, other._adaptive, other._renews = self._scheduled, self._adaptive, self._renews
-        other._approval = self._approval
+        other._scheduled, other._renews = self._scheduled, self._renews
+        other._approval, other._bounded = self._approval, self._bounded
         other.drafts, other.patched = self.drafts, self.patched
         other.refusals = self.refusals
         other.burst_kinds, other._kinds, other._numbers = self.burst_kinds, self._kinds, self._numbers
@@ -245,14 +245,18 @@ class ClusterOrder:
             self._spot = any(cluster.spot is not None for cluster in self._desired.clusters.values())
         return self._spot
 
-    def adaptive(self) -> tuple[WorkloadId, ...]:
-        """List the workloads whose unschedulable replicas go to a later subset, by name."""
-        if self._adaptive is None:
-            spreads = ((workload, policy.spread) for workload, policy in self._desired.policies.items())
-            self._adaptive = tuple(
-                sorted(workload for workload, spread in spreads if spread and spread.reschedule is not None)
+    def with_lower_bounds(self) -> tuple[WorkloadId, ...]:
+        """List the workloads whose policy wants replicas on several clusters, or values of a label, by name."""
+        if self._bounded is None:
+            self._bounded = tuple(
+                sorted(
+                    workload
+                    for workload, policy in self._desired.policies.items()
+                    if policy.spread is None
+                    and (policy.distribution.min_clusters > 1 or policy.distribution.min_groups > 1)
+                )
             )
-        return self._adaptive
+        return self._bounded
 
     def exclusion(
         self, workload: WorkloadId, name: ClusterName, *, subset: str = "", tolerations: tuple[Toleration, ...] = ()

@@ -222,6 +222,19 @@ def turn(placement: Placement, why: EndReason, now: datetime, until: datetime) -
     )
 
 
+def counted_move(placement: Placement, why: EndReason, now: datetime) -> Restraint:
+    """Note that a burst has moved, which says nothing against the cluster that it left."""
+    return Restraint(
+        kind=RestraintKind.COOL_DOWN,
+        cluster=placement.cluster,
+        since=now,
+        until=now,
+        reason=f"{placement.name} on {placement.cluster}{_ENDED}{why}",
+        placement=placement.name,
+        move=True,
+    )
+
+
 def at_longest(placement: Placement, policy: BurstPolicy, limits: WorkspaceLimits | None) -> bool:
     """Tell whether a burst that is renewed while it is needed ends since it has lasted the longest time allowed."""
     longest = longest_duration(policy, limits)

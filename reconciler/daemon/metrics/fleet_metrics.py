@@ -77,7 +77,7 @@ _WAITING = Gauge(
 )
 _HELD_BACK = Gauge(
     name="workload_held_back_replicas",
-    help="Replicas that are wanted and not placed, by reason.",
+    help="Replicas that are wanted and not placed, or not where the policy wants them, by reason.",
     labels=(*_WORKLOAD, "reason"),
 )
 _EXPIRY = Gauge(

@@ -13,7 +13,7 @@ What files or people no longer allow leaves whatever the budget says.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from reconciler.core.capacity.pod_requirements import PodRequirements
@@ -58,6 +58,8 @@ class Departure:
     """The reason of what has no room elsewhere and stays; None where nothing may stay, and is reverted instead."""
     restraint: Restraint | None = None
     """What a move leaves; None for nothing."""
+    closed: Mapping[ClusterSubset, Refusal] = field(default_factory=dict)
+    """The clusters and subsets where it is of no use, and why."""
 
 
 def may_relocate(inputs: PassInput, working_plan: WorkingPlan, placement: Placement) -> bool:
@@ -246,7 +248,8 @@ class _Relocation(_Step):
         closed = {}
         for candidate in self.finder.order(self.workload):
             cluster = candidate.cluster
-            refusal = avoided.get(cluster) or may_not_move(self.inputs, self.placement, cluster)
+            refusal = self.departure.closed.get(candidate.key) or avoided.get(cluster)
+            refusal = refusal or may_not_move(self.inputs, self.placement, cluster)
             if refusal is None and made_for and candidate.subset != made_for:
                 message = f"its replicas without the patch of subset {sanitize(made_for)} are unknown"
                 refusal = Refusal(cluster=cluster, reason=Reason.NO_SHAPE, message=message)
