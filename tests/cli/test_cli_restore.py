@@ -19,6 +19,7 @@ from reconciler.cli import main
 from reconciler.model.ids import CommitId
 from reconciler.text.timestamps import format_time
 from tests.builders.daemon import NAMELESS, OWNER, STRANGER, Daemon
+from tests.builders.passes import BRANCHES
 from tests.builders.remote import Remote
 from tests.cli.conftest import ANN, See, Terminal
 from tests.web.conftest import signed_in
@@ -258,6 +259,32 @@ def test_commit_that_nobody_has_any_more_names_the_ways_out(
     assert "neither this machine nor the remote holds 555555555555" in done.stderr
     assert "--accept" in done.stderr
     assert overspill("restore", "--commit", "main").exit_code == 2
+
+
+def test_restore_that_leaves_a_branch_says_that_nothing_is_written(
+    overspill: Terminal, fleet: Remote, placed: list[str], see: See
+) -> None:
+    fleet.commit("main", BRANCHES)
+    see()
+    overspill.done("once")
+    known = fleet.tip("placements")
+    branch = "placements-by-cluster/worker-3"
+    with GitRepository(fleet.url, cache=Path(overspill.env["OVERSPILL_CACHE_DIR"])) as daemon:
+        daemon.fetch()
+        daemon.branches()
+        daemon.look_for(CommitId("5" * 40), branch=branch, reported_by="worker-3")
+    _rewind(fleet)
+    for arguments in (("--dry-run",), ("--author", ANN)):
+        done = overspill("restore", *arguments)
+        shown = " ".join(done.stdout.split())
+        assert (done.exit_code, f"{branch} is left as it is" in shown) == (1, True), done.output
+        assert "or push that commit from any clone that has it, or give it up with --accept" in shown
+        assert STOPPED.capitalize() in shown
+        assert "daemon goes on" not in shown
+    assert fleet.tip("placements") == known
+    assert STOPPED in overspill("once").stderr
+    overspill.done("restore", "--accept", "--author", ANN)
+    overspill.done("once")
 
 
 @pytest.mark.parametrize("token", [STRANGER, OWNER, NAMELESS])

@@ -27,6 +27,12 @@ from reconciler.model.ids import CommitId, TreeId
 from reconciler.model.tree import Commit, Identity
 from reconciler.text.wording import join_names
 
+UNHELD_REMEDY = (
+    "try it where the daemon runs or with its OVERSPILL_CACHE_DIR, or push that commit from any clone that has it, or"
+    " give it up with --accept"
+)
+"""What settles the loss of a known commit that neither this machine nor the remote holds."""
+
 
 class RestoreWay(StrEnum):
     """How the loss of a branch is settled."""
@@ -115,8 +121,7 @@ def _settle(
     if not known.obtain(loss.known):
         raise InvalidInput(
             f"restoring branch {loss.branch}: {describe_loss(loss)}; neither this machine nor the remote holds"
-            f" {loss.known[:12]} (try it where the daemon runs or with its OVERSPILL_CACHE_DIR, or push that commit"
-            " from any clone that has it, or give it up with --accept)"
+            f" {loss.known[:12]} ({UNHELD_REMEDY})"
         )
     if _lacks_parents(branches, loss):
         # Without the commits before them, hosts refuse a push of these.

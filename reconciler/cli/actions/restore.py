@@ -11,11 +11,11 @@ from typing import Any
 import click
 
 from reconciler.adapters.git import GitRepository
-from reconciler.adapters.git.restore import Restoration, RestoreWay
+from reconciler.adapters.git.restore import UNHELD_REMEDY, Restoration, RestoreWay
 from reconciler.app.commands import notifying
 from reconciler.cli import options, printing
 from reconciler.cli.actions.steer import named_person
-from reconciler.core.commits.branch_loss import describe_loss
+from reconciler.core.commits.branch_loss import NOTHING_WRITTEN, describe_loss
 from reconciler.core.commits.cluster_branches import keeps_cluster_branches
 from reconciler.daemon.reconcile import Memory
 from reconciler.daemon.steer import retry_conflicts
@@ -43,7 +43,10 @@ _WORDS: Mapping[RestoreWay, str] = {
 def restore(
     settings: Settings, *, accept: bool, commit: str | None, author: str | None, dry_run: bool, form: options.Output
 ) -> None:
-    """Push back what branches have lost, or give it up; with `dry_run` only say how."""
+    """Push back what branches have lost, or give it up; with `dry_run` only say how.
+
+    Exits with 1 where a branch is left as it is, since nobody holds its known commit.
+    """
     if commit is not None and re.fullmatch(r"[0-9a-f]{40}|[0-9a-f]{64}", commit) is None:
         raise click.UsageError(f"--commit: {commit!r} is not the full id of a commit")
     person = None if dry_run and author is None else named_person(author)
@@ -76,7 +79,16 @@ def restore(
                 "left": [loss.branch for loss in left],
             }
         )
-        return
+    else:
+        _print_all(tips, drafted, lost, left, dry_run=dry_run)
+    if left:
+        raise click.exceptions.Exit(1)
+
+
+def _print_all(
+    tips: Tips, drafted: Sequence[Restoration], lost: Sequence[str], left: Sequence[BranchLoss], *, dry_run: bool
+) -> None:
+    """Print what is settled and how, what is given up by it, and what is left."""
     if not drafted and tips.output is not None and tips.output_at is not None:
         last = f"{tips.output[:12]} of {format_time(tips.output_at)}"
         printing.sentence(f"Nothing to restore: the remote has all that is known here, up to {last}.")
@@ -87,10 +99,12 @@ def restore(
         printing.sentence(f"Given up: {line}." if not dry_run else f"This gives up {line}.")
     for loss in left:
         printing.sentence(
-            f"{loss.branch} is left as it is: {describe_loss(loss)}, and nobody holds that. If it never was, give it up"
-            " with --accept afterwards."
+            f"{loss.branch} is left as it is: {describe_loss(loss)}; neither this machine nor the remote holds"
+            f" {loss.known[:12]} ({UNHELD_REMEDY})."
         )
-    if drafted and not dry_run:
+    if left:
+        printing.sentence(f"{NOTHING_WRITTEN[0].upper()}{NOTHING_WRITTEN[1:]}.")
+    elif drafted and not dry_run:
         printing.sentence("A running daemon goes on at its next look.")
 
 
