@@ -69,6 +69,8 @@ class Placement:
     several."""
     fixed_end: bool = False
     """Whether a person set its end, which no renewal moves."""
+    runs_once: bool = False
+    """Whether its workload runs once, by the template that it was deployed from."""
     made_from: MadeFrom | None = None
     """What its objects were read from; None where its template holds them all."""
     first_ordinal: int | None = None

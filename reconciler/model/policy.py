@@ -311,7 +311,8 @@ class BurstPolicy:
     default_duration: timedelta = timedelta(hours=1)
     max_duration: timedelta | None = None
     """Bound of a placement's whole life, with its renewals."""
-    renew: Renewal = Renewal.NEVER
+    renew: Renewal | None = None
+    """None where nobody wrote it: what runs once is renewed, and nothing else (`ledger.lifecycle.renewal`)."""
     headroom: int = 0
     """Spare replicas that are wanted elsewhere as long as any is missing."""
     headroom_duration: timedelta | None = None

@@ -106,7 +106,7 @@ def test_the_page_shows_nothing_that_is_not_written():
 
 
 def test_the_page_tells_every_annotation():
-    numbered = replace(IN_SUBSET.placement, first_ordinal=5, made_from=NEW, kept="stays")
+    numbered = replace(IN_SUBSET.placement, first_ordinal=5, made_from=NEW, kept="stays", runs_once=True)
     shared = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "demo"}}
     beside = (("shared", shared), ("scaler", hpa()))
     more = tuple(ManifestResource(name=name, manifest=value) for name, value in beside)

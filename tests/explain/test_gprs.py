@@ -9,7 +9,7 @@ import pytest
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.explain.gprs import GprView, gpr_views
-from reconciler.core.ledger.lifecycle import cool_down, hold, succeeded_hold
+from reconciler.core.ledger.lifecycle import cool_down, hold, run_hold
 from reconciler.core.observe.rollouts import ClusterRollouts, Rollouts
 from reconciler.model.gpr import GprState, GprTerms, GpuAsk
 from reconciler.model.placement import Origin, RestraintKind
@@ -195,7 +195,7 @@ def test_the_gpr_of_a_burst_that_has_ended_is_told_while_the_ledger_has_its_cool
 
 
 def test_the_gpr_of_a_burst_whose_run_has_succeeded_is_completed() -> None:
-    rest = succeeded_hold(placement(), NOW)
+    rest = run_hold(placement(), EndReason.SUCCEEDED, NOW)
     (over,) = gpr_views(inputs(there=ledger(restraints={VLLM: (rest,)})), Plan())
     assert over.state is GprState.COMPLETED
 

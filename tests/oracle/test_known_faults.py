@@ -11,23 +11,14 @@ def test_run_with_fixed_number_of_replicas_begins_once() -> None:
     assert faults.run_with_fixed_number_begins_once()
 
 
-@pytest.mark.xfail(
-    strict=True, raises=AssertionError, reason="a Job whose burst has expired is begun again on another cluster"
-)
 def test_job_is_not_begun_again_after_its_time() -> None:
     assert faults.job_is_not_begun_again()
 
 
-@pytest.mark.xfail(
-    strict=True, raises=AssertionError, reason="a training job whose burst has expired is begun again elsewhere"
-)
 def test_training_job_is_not_begun_again_after_its_time() -> None:
     assert faults.training_job_is_not_begun_again()
 
 
-@pytest.mark.xfail(
-    strict=True, raises=AssertionError, reason="a run with a fixed number of replicas is begun again once it expires"
-)
 def test_run_with_fixed_number_is_not_begun_again_after_its_time() -> None:
     assert faults.copy_of_run_is_not_begun_again()
 

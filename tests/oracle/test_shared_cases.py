@@ -36,7 +36,6 @@ WRONG: Mapping[str, str] = {
     "kruise-patch-15": _PATCH,
     "kruise-patch-16": "an unknown field of a patch is written into the manifest",
     "kruise-patch-19": "a patch of resources is refused where live pods and template differ, without that cause",
-    "mk-finish-03": "a Job is reverted when its burstDuration is over, and begins again on another cluster",
 }
 """Cases that the product fails, with what it does wrong."""
 

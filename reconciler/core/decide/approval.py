@@ -328,10 +328,11 @@ def _reason(shortage: Shortage | None, detail: str) -> str:
 
 def _renewals(inputs: PassInput, workload: WorkloadId, policy: BurstPolicy) -> str:
     longest = lifecycle.longest_duration(policy, inputs.desired.limits.get(workload.workspace))
-    if policy.renew is Renewal.NEVER:
+    template = inputs.desired.templates[workload]
+    if lifecycle.renewal(template, policy) is Renewal.NEVER:
         return "it is not renewed"
     most = f", {format_duration(longest)} in all at most" if longest is not None else ""
-    return f"it is renewed while it is needed{most}"
+    return f"it is renewed while it {'runs' if template.runs_once else 'is needed'}{most}"
 
 
 def describe_difference(shown: Sequence[ProposedPlacement], now: Sequence[ProposedPlacement]) -> str:

@@ -12,6 +12,7 @@ from itertools import count
 from reconciler.core.fleet.object_owners import ObjectOwners
 from reconciler.core.fleet.sources.patches import PatchedTemplates
 from reconciler.core.fleet.spread.pods import SubsetDrafts
+from reconciler.core.ledger.lifecycle import renewal
 from reconciler.core.pods.taints import untolerated_taint
 from reconciler.core.spread.subset_pods import subset_of
 from reconciler.core.spread.subset_selection import allows_cluster, node_requirements, selects_cluster
@@ -228,9 +229,12 @@ class ClusterOrder:
         return self._scheduled
 
     def renews(self) -> bool:
-        """Tell whether any policy that governs a workload renews bursts."""
+        """Tell whether the bursts of any workload are renewed."""
         if self._renews is None:
-            self._renews = any(policy.renew is not Renewal.NEVER for policy in self._desired.policies.values())
+            self._renews = any(
+                renewal(self._desired.templates[workload], policy) is not Renewal.NEVER
+                for workload, policy in self._desired.policies.items()
+            )
         return self._renews
 
     def asks_approval(self) -> bool:

@@ -18,9 +18,15 @@ from reconciler.model.policy import BurstPolicy, Desired, Renewal
 from reconciler.model.workload import WorkloadTemplate
 
 _DIGITS = 8
-_SUCCEEDED_HOLD = timedelta(days=365)
-"""How long a workload whose run has succeeded is held where its demand does not go: the run would begin anew."""
-_ENDED, _SUCCEEDED = " ended: ", " has succeeded, and would run again"
+_RUN_HOLD = timedelta(days=365)
+"""How long a workload whose run is over is held where its demand does not go: the run would begin again."""
+_ENDED = " ended: "
+_RUN_ENDS: Mapping[EndReason, str] = {
+    EndReason.SUCCEEDED: " has succeeded, and would run again",
+    EndReason.FAILED: " has failed, and would run again",
+    EndReason.EXPIRED: " was cut off by its time, and would begin again from its start",
+    EndReason.IDLE: " left its GPUs idle, and would begin again from its start",
+}
 """The ends of placements in the reasons of restraints, which `end_of` reads back."""
 _ENDS: Mapping[EndReason, LifecycleEvent] = {
     EndReason.EXPIRED: LifecycleEvent.EXPIRED,
@@ -63,6 +69,14 @@ def placement_duration(template: WorkloadTemplate, policy: BurstPolicy, limits: 
     asked = template.spec.burst_duration or policy.default_duration
     longest = longest_duration(policy, limits)
     return asked if longest is None else min(asked, longest)
+
+
+def renewal(template: WorkloadTemplate, policy: BurstPolicy) -> Renewal:
+    """Return whether the bursts of a template are renewed: as its policy says, else only what runs once is.
+
+    The end of a run is its completion or its failure, and a burst of what serves is placed again where it is needed.
+    """
+    return policy.renew or (Renewal.WHILE_NEEDED if template.runs_once else Renewal.NEVER)
 
 
 def longest_duration(policy: BurstPolicy, limits: WorkspaceLimits | None) -> timedelta | None:
@@ -121,6 +135,7 @@ def new_placement(
         target_namespace="",
         shape=shape.recorded,
         origin=Origin.REQUEST if template.request else Origin.BURST,
+        runs_once=template.runs_once,
         subset=subset,
         first_ordinal=first_ordinal(policy.spread, subset),
     )
@@ -136,6 +151,7 @@ def resized_placement(placement: Placement, desired: Desired, now: datetime, rep
         deletion_policy=template.spec.deletion_policy,
         source_commit=desired.commit,
         template_version=file_version(template),
+        runs_once=template.runs_once,
         made_from=template.made_from,
         digest="",
     )
@@ -193,7 +209,8 @@ def cool_down(
     """
     if placement.workload.request:
         return None
-    on_cluster = True if why is EndReason.EXPIRED and at_longest(placement, policy, limits) else _RESTING.get(why)
+    renewed = why is EndReason.EXPIRED and policy.renew is Renewal.WHILE_NEEDED
+    on_cluster = True if renewed and at_longest(placement, policy, limits) else _RESTING.get(why)
     rest = policy.cool_down or (policy.rollout_timeout if why is EndReason.FAILED else timedelta())
     if on_cluster is None or not rest:
         return None
@@ -236,13 +253,9 @@ def counted_move(placement: Placement, why: EndReason, now: datetime) -> Restrai
 
 
 def at_longest(placement: Placement, policy: BurstPolicy, limits: WorkspaceLimits | None) -> bool:
-    """Tell whether a burst that is renewed while it is needed ends since it has lasted the longest time allowed."""
+    """Tell whether a burst ends since it has lasted the longest time allowed, and no renewal moves its end."""
     longest = longest_duration(policy, limits)
-    return (
-        policy.renew is Renewal.WHILE_NEEDED
-        and longest is not None
-        and placement.expires_at >= placement.created_at + longest
-    )
+    return longest is not None and placement.expires_at >= placement.created_at + longest
 
 
 def hold(placement: Placement, policy: BurstPolicy, now: datetime) -> Restraint:
@@ -257,19 +270,18 @@ def hold(placement: Placement, policy: BurstPolicy, now: datetime) -> Restraint:
     )
 
 
-def succeeded_hold(placement: Placement, now: datetime) -> Restraint | None:
-    """Hold a workload whose burst has run to completion off all clusters, until its demand has gone once.
+def run_hold(placement: Placement, why: EndReason, now: datetime) -> Restraint:
+    """Hold a workload whose run is over off all clusters, until its demand has gone once.
 
-    The copy at home may wait for long, and asks for the same run again meanwhile. A request is closed instead.
+    The copy at home may wait for long, and asks for the same run again meanwhile. `why` is one of the ends of a run:
+    raises KeyError for any other.
     """
-    if placement.workload.request:
-        return None
     return Restraint(
         kind=RestraintKind.HOLD,
         cluster=None,
         since=now,
-        until=now + _SUCCEEDED_HOLD,
-        reason=f"{placement.name} on {placement.cluster}{_SUCCEEDED}",
+        until=now + _RUN_HOLD,
+        reason=f"{placement.name} on {placement.cluster}{_RUN_ENDS[why]}",
         placement=placement.name,
     )
 
@@ -277,6 +289,7 @@ def succeeded_hold(placement: Placement, now: datetime) -> Restraint | None:
 def end_of(restraint: Restraint) -> EndReason | None:
     """Return why the placement ended that left a restraint; None where it moved away, or may still be there."""
     if restraint.kind is RestraintKind.HOLD:
-        return EndReason.SUCCEEDED if restraint.reason.endswith(_SUCCEEDED) else EndReason.REQUESTED
+        ends = (why for why, words in _RUN_ENDS.items() if restraint.reason.endswith(words))
+        return next(ends, EndReason.REQUESTED)
     _, ended, why = restraint.reason.partition(_ENDED)
     return EndReason(why) if ended and why in {*EndReason} else None

@@ -120,6 +120,7 @@ class PlacementAnnotationsRecord(BaseModel):
     made_from_digest: str = ""
     made_from_images: str = ""
     fixed_end: Annotated[bool, PlainValidator(_flag)] = False
+    runs_once: Annotated[bool, PlainValidator(_flag)] = False
     kept: str = ""
 
 
@@ -298,6 +299,7 @@ def _value(file: PlacementRecordFile) -> Placement:
         subset=intern(notes.subset),
         first_ordinal=notes.first_ordinal,
         fixed_end=notes.fixed_end,
+        runs_once=notes.runs_once,
         kept=notes.kept,
         made_from=MadeFrom(
             text=intern(notes.made_from), digest=intern(notes.made_from_digest), images=intern(notes.made_from_images)
@@ -324,14 +326,14 @@ def read_spec(data: bytes, path: str) -> DeploySpec:
 def digest(files: Mapping[str, bytes], placement: Placement, spec: DeploySpec) -> str:
     """Digest a placement: its files by path within its cluster's directory, and its record without digest.
 
-    The marker and placement.yaml hold the digest and are no part of `files`. The end is left out: another end changes
-    nothing that an engine applies.
+    The marker and placement.yaml hold the digest and are no part of `files`. The end is left out, and whether it runs
+    once: they change nothing that an engine applies.
     """
     total = sha256()
     for path in sorted(files):
         total.update(f"{path}\0{len(files[path])}\0".encode())
         total.update(files[path])
-    lasting = replace(placement, digest="", expires_at=placement.created_at, fixed_end=False)
+    lasting = replace(placement, digest="", expires_at=placement.created_at, fixed_end=False, runs_once=False)
     total.update(json.dumps(_document(lasting, spec, "", NO_KINDS, NO_SCHEMAS), sort_keys=True, default=str).encode())
     return f"sha256-{total.hexdigest()}"
 
@@ -360,6 +362,7 @@ def _document(placement: Placement, spec: DeploySpec, charts: str, kinds: Kinds,
         **({"template-version": placement.template_version} if placement.template_version else {}),
         **({"subset": placement.subset} if placement.subset else {}),
         **({"fixed-end": "true"} if placement.fixed_end else {}),
+        **({"runs-once": "true"} if placement.runs_once else {}),
         **({"first-ordinal": str(placement.first_ordinal)} if placement.first_ordinal is not None else {}),
         **({"kept": placement.kept} if placement.kept else {}),
         **_made_from(placement.made_from),

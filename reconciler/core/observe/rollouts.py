@@ -355,14 +355,15 @@ class _Judge:
         about = self._about(path, report)
         failed = self.signs.observed.clusters[self.cluster].failed.get(placement.name)
         unadmitted = self._is_unadmitted(placement)
+        healthy = report.state is EngineState.HEALTHY or self._is_running(placement, report)
         # 2. An object has failed, whose status the engine does not read.
-        if report.state is EngineState.HEALTHY and about and failed is not None:
+        if healthy and about and failed is not None:
             self._ail(path, placement, EngineState.FAILED, failed.message, failed.since)
         # 3. A queue in the cluster does not let it run, at which engines look less often, or not at all.
-        elif report.state is EngineState.HEALTHY and about and unadmitted:
+        elif healthy and about and unadmitted:
             self._ail(path, placement, EngineState.PROGRESSING, "")
         # 4. The placement is healthy.
-        elif report.state is EngineState.HEALTHY and about:
+        elif healthy and about:
             self.arrived[path] = placement.digest
         # 5. The report is about other files.
         elif about is False:
@@ -430,6 +431,13 @@ class _Judge:
             self._ail(path, placement, EngineState.PROGRESSING, f"{ready or 0} of {placement.replicas} ready")
         else:
             self._keep(path)
+
+    def _is_running(self, placement: Placement, report: EngineReport) -> bool:
+        """Tell whether what runs once is at work, all pods ready: Argo CD calls a Job healthy only at its end."""
+        seen = self.signs.observed.clusters[self.cluster]
+        if report.state is not EngineState.PROGRESSING or not placement.runs_once:
+            return False
+        return replica_count.all_pods_ready(placement, seen) is True
 
     def _is_unadmitted(self, placement: Placement) -> bool:
         """Tell whether a queue of the cluster does not let pods of a placement run."""

@@ -186,9 +186,9 @@ class BurstDurationFile(Strict):
     max: Duration | None = Field(
         None, description="At most, renewals and extensions included, counted from when it was placed."
     )
-    renew: Annotated[model.Renewal, Field(strict=False)] = Field(
-        _DEFAULTS.renew,
-        description="Whether a burst is extended by its own time again while its replicas are missing.",
+    renew: Annotated[model.Renewal, Field(strict=False)] | None = Field(
+        None,
+        description="Whether a burst is extended by its own time again while it is needed; unset, what runs once only.",
     )
 
     @model_validator(mode="after")

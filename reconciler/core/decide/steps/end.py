@@ -13,6 +13,7 @@ from functools import partial
 from reconciler.bulkhead import Seam, attempt
 from reconciler.core.decide.candidates.gpr_terms import priority
 from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.decide.state.runs import restraint_after
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.close_requests import follow_end, why_unwanted
 from reconciler.core.decide.steps.renew import why_not_renewed
@@ -102,7 +103,8 @@ def end_expired(inputs: PassInput, working_plan: WorkingPlan) -> None:
         ended = attempt(Seam.EXPIRY, placement.path, partial(make_revert, inputs, placement, EndReason.EXPIRED, detail))
         if isinstance(ended, Bug):
             working_plan.note_bug(ended)
-            ended = Revert(placement=placement, why=EndReason.EXPIRED, detail=detail)
+            held = lifecycle.run_hold(placement, EndReason.EXPIRED, inputs.now) if placement.runs_once else None
+            ended = Revert(placement=placement, why=EndReason.EXPIRED, detail=detail, restraint=held)
         if ended.restraint is None and _has_rivals(inputs, working_plan, placement.workload):
             ended = replace(ended, restraint=lifecycle.turn(placement, EndReason.EXPIRED, inputs.now, inputs.now))
         working_plan.change(ended)
@@ -170,10 +172,8 @@ def make_revert(
     author: Identity | None = None,
     restraint: Restraint | None = None,
 ) -> Revert:
-    """Make the revert of a placement; without a `restraint` the workload gets the cool-down of its policy."""
-    policy = policy_of(inputs.desired, placement.workload)
-    limits = inputs.desired.limits.get(placement.workload.workspace)
-    restraint = restraint or lifecycle.cool_down(placement, policy, why, inputs.now, limits)
+    """Make the revert of a placement; without a `restraint` the workload gets the one that such an end leaves."""
+    restraint = restraint or restraint_after(inputs, placement, why)
     seen = inputs.observed.clusters.get(placement.cluster)
     phase = lifecycle.final_phase(placement, replica_count.bound_replicas(placement, seen), why)
     return Revert(placement=placement, why=why, detail=detail, restraint=restraint, phase=phase, author=author)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.decide.state.runs import is_awaited
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.end import policy_of, revert
 from reconciler.core.ledger import lifecycle
@@ -51,10 +52,10 @@ def _release(inputs: PassInput, working_plan: WorkingPlan, demand: Demand, holds
     """End the holds of a workload whose demand has gone: none was seen for the whole scale-down window.
 
     A single look is not enough: pods that are made anew wait for nothing until the scheduler has seen them, and a
-    signal that is not heard may ask for all there was.
+    signal that is not heard may ask for all there was. What the primary holds back may be asked for again.
     """
     window = policy_of(inputs.desired, demand.workload).scale_down_window
-    if demand.stale or demand.missing:
+    if demand.stale or demand.missing or is_awaited(inputs, demand):
         return
     at = inputs.seen_at(demand)
     if peak_missing(demand, window, at) == 0:

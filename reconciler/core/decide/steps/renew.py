@@ -16,6 +16,7 @@ from reconciler.core.decide.assign.serving import serving
 from reconciler.core.decide.assign.surplus import take_surplus
 from reconciler.core.decide.candidates.finder import CandidateFinder
 from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.decide.state.runs import may_still_run
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.turns.claims import Claims
 from reconciler.core.decide.turns.queue import Turn
@@ -36,6 +37,7 @@ from reconciler.text.wording import count
 LONGEST_LEAD = timedelta(minutes=10)
 """A renewal is due this long before the end, or a quarter of the burst's own time, whichever is less."""
 _SHARE = 4
+_RUNS = "it runs once, and nothing says that it is complete"
 
 
 def renew_needed(
@@ -73,7 +75,7 @@ def _due(inputs: PassInput, placement: Placement) -> datetime:
     """Return when the renewal of a burst is due; its end where it is not renewed."""
     policy = inputs.desired.policies.get(placement.workload)
     template = inputs.desired.templates.get(placement.workload)
-    if policy is None or template is None or policy.renew is Renewal.NEVER:
+    if policy is None or template is None or lifecycle.renewal(template, policy) is Renewal.NEVER:
         return placement.expires_at
     lasts = lifecycle.placement_duration(template, policy, inputs.desired.limits.get(placement.workload.workspace))
     return placement.expires_at - min(lasts / _SHARE, LONGEST_LEAD)
@@ -82,13 +84,21 @@ def _due(inputs: PassInput, placement: Placement) -> datetime:
 def _renew(
     inputs: PassInput, working_plan: WorkingPlan, claims: Claims, workload: WorkloadId, due: Sequence[Placement]
 ) -> None:
-    """Extend the placements of one workload that are due, as far as its missing replicas need them."""
+    """Extend the placements of one workload that are due, as far as its missing replicas need them.
+
+    A run is needed until it is over, whatever its primary shows, and also where that is unseen.
+    """
     demand = inputs.demands.get(workload)
-    if not isinstance(demand, Demand):
-        return
     policy, template = inputs.desired.policies[workload], inputs.desired.templates[workload]
     limits = inputs.desired.limits.get(workload.workspace)
-    needed = _needed_paths(inputs, working_plan, demand, policy)
+    if template.runs_once:
+        needed = frozenset(placement.path for placement in due if may_still_run(inputs, placement))
+        need = _RUNS
+    elif isinstance(demand, Demand):
+        needed = _needed_paths(inputs, working_plan, demand, policy)
+        need = _describe_need(inputs, demand, policy)
+    else:
+        return
     budget = inputs.budgets.used_up(workload, policy.name)
     for placement in sorted(due, key=lambda each: serving(inputs, each).parts):  # what serves least yields first
         until = lifecycle.renewed_end(placement, template, policy, limits)
@@ -99,7 +109,7 @@ def _renew(
             continue
         kept = _give_back(inputs, working_plan, claims, placement)
         if kept is not None:
-            detail = f"{_describe_need(inputs, demand, policy)}{_describe_bound(placement, policy, limits)}"
+            detail = f"{need}{_describe_bound(placement, policy, limits)}"
             working_plan.change(Extend(before=kept, after=replace(kept, expires_at=until), detail=detail))
 
 
@@ -166,8 +176,9 @@ def _describe_bound(placement: Placement, policy: BurstPolicy, limits: Workspace
 def why_not_renewed(inputs: PassInput, placement: Placement) -> str:
     """Say of a burst that has ended why it was not renewed; empty where its policy does not renew."""
     workload = placement.workload
-    policy, demand = inputs.desired.policies.get(workload), inputs.demands.get(workload)
-    if policy is None or policy.renew is Renewal.NEVER or demand is None:
+    policy, template = inputs.desired.policies.get(workload), inputs.desired.templates.get(workload)
+    demand = inputs.demands.get(workload)
+    if policy is None or template is None or lifecycle.renewal(template, policy) is Renewal.NEVER or demand is None:
         return ""
     limits = inputs.desired.limits.get(workload.workspace)
     # 1. A person set its end, or nobody may have more.
@@ -176,13 +187,16 @@ def why_not_renewed(inputs: PassInput, placement: Placement) -> str:
     if lifecycle.at_longest(placement, policy, limits):
         return "it may not last longer"
     # 2. Nobody knows whether it is needed, or nobody needs it.
-    if isinstance(demand, UnseenPrimary):
+    if isinstance(demand, UnseenPrimary) and not template.runs_once:
         return f"not renewed, since {demand.message}"
-    if not demand.missing:
+    if isinstance(demand, Demand) and not demand.missing and not template.runs_once:
         return f"no replica is missing on {demand.primary} any more"
+    if template.runs_once and not may_still_run(inputs, placement):
+        return f"no pod of it is seen on {placement.cluster} any more"
     # 3. What it may cost is spent.
     budget = inputs.budgets.used_up(workload, policy.name)
     if budget is not None:
         return f"not renewed, since {describe_used_up(budget)}"
     # 4. It is needed, and no pass ran between the renewal's time and the end.
-    return f"no pass ran in time to renew it, and {_describe_need(inputs, demand, policy)}"
+    need = _describe_need(inputs, demand, policy) if isinstance(demand, Demand) and not template.runs_once else _RUNS
+    return f"no pass ran in time to renew it, and {need}"

@@ -10,6 +10,7 @@ from reconciler.core.decide.assign.surplus import describe_order, take_surplus
 from reconciler.core.decide.candidates.finder import MOST
 from reconciler.core.decide.candidates.gang import unit_of_workload
 from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.decide.state.runs import is_awaited
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.end import outside_policy, revert
 from reconciler.core.ledger import lifecycle
@@ -137,11 +138,16 @@ def _runs_twice(inputs: PassInput, workload: WorkloadId) -> bool:
 
 
 def _follow_demand(inputs: PassInput, working_plan: WorkingPlan, demand: Demand, policy: BurstPolicy) -> None:
-    """Remove the replicas that were not missing for the whole scale-down window."""
+    """Remove the replicas that were not missing for the whole scale-down window.
+
+    A run ends where its workload runs, or has run or been deleted, at home.
+    """
     placed, window = working_plan.replicas(demand.workload), policy.scale_down_window
     if _runs_twice(inputs, demand.workload):
         detail = describe_second_run(demand.pods_at_home, demand.primary, copy="the copy", started=demand.started)
         _drain(inputs, working_plan, placed, working_plan.of(demand.workload), why=EndReason.DEMAND_GONE, detail=detail)
+        return
+    if is_awaited(inputs, demand):
         return
     if policy.headroom_duration is not None and any(step.signal == HEADROOM for step in demand.waiting):
         working_plan.wake(headroom_end(demand.waiting, policy.headroom_duration))

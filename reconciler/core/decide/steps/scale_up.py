@@ -36,7 +36,7 @@ from reconciler.model.capacity import ReplicaShape
 from reconciler.model.demand import Demand
 from reconciler.model.ids import ClusterName
 from reconciler.model.placement import ClusterSubset, RestraintKind
-from reconciler.model.plan import Choice, Place, Reason, Refusal, Resize, Shortage, Suppressed
+from reconciler.model.plan import Choice, EndReason, Place, Reason, Refusal, Resize, Shortage, Suppressed
 from reconciler.model.policy import StrategyName
 from reconciler.model.units import Resources, format_duration
 from reconciler.text.wording import as_clause, count, join_names
@@ -465,6 +465,8 @@ class ScaleUp:
             held = cooling.kind is RestraintKind.HOLD
             reason = Reason.HELD if held else Reason.COOLING_DOWN
             way_out = f"`overspill release {self.demand.workload}` ends that"
+            if held and lifecycle.end_of(cooling) is EndReason.EXPIRED:
+                way_out += ", once burstDuration, or duration.renew and max of its policy, give it the time it takes"
             self._suppress(reason, f"{cooling.reason} ({way_out})", cooling.until)
             return True
         # 2. Its restraints cannot be read.

@@ -36,8 +36,7 @@ def _end_succeeded(inputs: PassInput, working_plan: WorkingPlan, placement: Plac
     by_pods = finished.pods is not None and not finished.objects
     what = f"the last of its {count(finished.pods or 0, 'pod')}" if by_pods else "its run"
     detail = f"{what} was complete at {format_time(finished.at)}"
-    held = lifecycle.succeeded_hold(placement, inputs.now)
-    working_plan.change(make_revert(inputs, placement, EndReason.SUCCEEDED, detail, restraint=held))
+    working_plan.change(make_revert(inputs, placement, EndReason.SUCCEEDED, detail))
     if placement.workload.request:
         follow_end(inputs, working_plan, placement, EndReason.SUCCEEDED, detail)
 

@@ -71,5 +71,6 @@ def _duration(subject: Subject) -> timedelta:
     """Return how long a burst of the workload is reckoned to last: its own time, or longer where it is renewed."""
     desired, workload = subject.inputs.desired, subject.workload
     policy = desired.policies[workload]
-    lasts = lifecycle.placement_duration(desired.templates[workload], policy, desired.limits.get(workload.workspace))
-    return lasts if policy.renew is Renewal.NEVER else max(lasts, RENEWED)
+    template = desired.templates[workload]
+    lasts = lifecycle.placement_duration(template, policy, desired.limits.get(workload.workspace))
+    return lasts if lifecycle.renewal(template, policy) is Renewal.NEVER else max(lasts, RENEWED)

@@ -1,0 +1,94 @@
+"""Runs: placements of what runs once, whose end is their completion, their failure, or a person's word.
+
+A run that is over is not begun again by time alone: its workload is held until its demand has gone once or a person
+releases it (docs/reference/kinds.md, "How a run ends").
+"""
+
+from __future__ import annotations
+
+from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.ledger import lifecycle
+from reconciler.core.observe.demand import unseen
+from reconciler.core.workloads.single_run import complete_objects, completions
+from reconciler.model.demand import Demand
+from reconciler.model.placement import Placement, Restraint
+from reconciler.model.plan import EndReason
+from reconciler.model.policy import BurstPolicy
+
+
+def restraint_after(inputs: PassInput, placement: Placement, why: EndReason) -> Restraint | None:
+    """Return the restraint that the end of a placement leaves: the hold of a run that is over, else a cool-down."""
+    policy = inputs.desired.policies.get(placement.workload) or BurstPolicy(name="")
+    if not placement.workload.request and _is_over(inputs, placement, policy, why):
+        return lifecycle.run_hold(placement, why, inputs.now)
+    limits = inputs.desired.limits.get(placement.workload.workspace)
+    return lifecycle.cool_down(placement, policy, why, inputs.now, limits)
+
+
+def is_run(inputs: PassInput, placement: Placement) -> bool:
+    """Tell whether a placement runs once: by its template, or by its record where the template is unknown."""
+    template = inputs.desired.templates.get(placement.workload)
+    return placement.runs_once if template is None else template.runs_once
+
+
+def is_awaited(inputs: PassInput, demand: Demand) -> bool:
+    """Tell whether the primary still holds back what runs once, whether or not any of it is missing now.
+
+    It has then neither run nor been deleted there, so that a run elsewhere is not superfluous.
+    """
+    return inputs.desired.templates[demand.workload].runs_once and demand.reported and demand.held
+
+
+def may_still_run(inputs: PassInput, placement: Placement) -> bool:
+    """Tell whether a run that is about to end by its time may still be at work, and so needs more of it.
+
+    Of some kinds nothing says that a run is complete. These are at work while a pod of theirs is seen.
+    """
+    seen, name = inputs.observed.clusters.get(placement.cluster), placement.name
+    # 1. Nobody can tell.
+    if seen is None or unseen(inputs.desired.fleet, inputs.observed, placement.cluster, inputs.now):
+        return True
+    # 2. Its end will be told.
+    template, kinds = inputs.desired.templates[placement.workload], inputs.desired.kinds
+    if complete_objects(template.spec, kinds) or completions(template.spec, placement.replicas, kinds):
+        return True
+    # 3. Its pods are there, or still on their way.
+    policy = inputs.desired.policies[placement.workload]
+    on_its_way = inputs.now - placement.changed_at < policy.in_flight_timeout
+    return on_its_way or bool(seen.bound.get(name)) or name in seen.pending_pods or name in seen.unadmitted
+
+
+def _is_over(inputs: PassInput, placement: Placement, policy: BurstPolicy, why: EndReason) -> bool:
+    match why:
+        # 1. It is complete, whatever it is.
+        case EndReason.SUCCEEDED:
+            return True
+        # 2. Its time is over, or it does nothing: elsewhere it would begin from its start.
+        case EndReason.EXPIRED | EndReason.IDLE:
+            return is_run(inputs, placement)
+        # 3. It ran, and has failed. What never began is tried on the next cluster.
+        case EndReason.FAILED:
+            return is_run(inputs, placement) and _has_run(inputs, placement, policy)
+        # 4. A person, the files, another workload or the loss of its cluster ended it there: it may go elsewhere.
+        case _:
+            return False
+
+
+def _has_run(inputs: PassInput, placement: Placement, policy: BurstPolicy) -> bool:
+    """Tell whether a failed run may have done some of its work, and was not merely evicted.
+
+    A run that was healthy is known as such while this process lives. One that had been older than the rollout timeout
+    before it failed would have ended long ago, had it never been healthy.
+    """
+    seen, name = inputs.observed.clusters.get(placement.cluster), placement.name
+    if seen is None or unseen(inputs.desired.fleet, inputs.observed, placement.cluster, inputs.now):
+        return True
+    # 1. Its object says so, or some of its pods have done their part.
+    if name in seen.failed or name in seen.succeeded:
+        return True
+    # 2. A queue, or the lack of nodes, has ended its pods.
+    if name in seen.unadmitted or name in seen.pending_pods:
+        return False
+    failure = inputs.rollouts.ailing.get(placement.path)
+    lasted = failure is not None and failure.since - placement.changed_at >= policy.rollout_timeout
+    return inputs.rollouts.has_arrived(placement) or lasted or bool(seen.ready.get(name))
