@@ -36,6 +36,7 @@ TEAM = Taint(key="team")
 EVICTING = Taint(key="team", effect="NoExecute")
 TOLERATES = (Toleration(key="team", operator="Exists"),)
 MINUTE = timedelta(minutes=1)
+BURSTS = tuple(unit for unit in Unit if unit.is_burst)
 Change = Callable[[Random], object]
 
 
@@ -176,7 +177,7 @@ def _cool_down(random: Random, names: Sequence[ClusterName]) -> Restraint:
     )
 
 
-def chain(random: Random, *, units: Sequence[Unit] = tuple(Unit), calm: bool = False) -> list[Pass]:
+def chain(random: Random, *, units: Sequence[Unit] = BURSTS, calm: bool = False) -> list[Pass]:
     """Draw a fleet and what becomes of it, and return its passes.
 
     In a `calm` one little moves: it is of one workspace, whose workloads have priorities and pods of one size.
@@ -203,6 +204,6 @@ def chain(random: Random, *, units: Sequence[Unit] = tuple(Unit), calm: bool = F
     return play(world, first, *rest)
 
 
-def chains(units: Sequence[Unit] = tuple(Unit), *, calm: bool = False) -> st.SearchStrategy[list[Pass]]:
+def chains(units: Sequence[Unit] = BURSTS, *, calm: bool = False) -> st.SearchStrategy[list[Pass]]:
     """Draw chains, as `chain` does."""
     return st.randoms(use_true_random=True).map(partial(chain, units=units, calm=calm))

@@ -647,7 +647,9 @@ def _best(more: int, shares: Sequence[Share], distribution: Distribution) -> Rea
         for chosen in combinations(others, number):
             taken = [*begun, *chosen]
             groups = {share.group for share in taken}
-            over = distribution.max_clusters is not None and len(taken) > distribution.max_clusters
+            # Where groups are lacking, places of clusters are kept for them: no group takes a second one of these.
+            owed = max(0, distribution.min_groups - len(groups)) if len(taken) > len(groups) else 0
+            over = distribution.max_clusters is not None and len(taken) + owed > distribution.max_clusters
             over |= distribution.max_groups is not None and len(groups) > distribution.max_groups
             if over and chosen:
                 continue

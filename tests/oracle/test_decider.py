@@ -14,7 +14,7 @@ from reconciler.core.decide.candidates import filter as cluster_filter
 from reconciler.core.decide.distribution import aggregated, balanced, weighted
 from reconciler.core.decide.steps import scale_down, scale_up
 from reconciler.model.kubernetes.workload_spread import Bound
-from tests.oracle.chains import chain, chains
+from tests.oracle.chains import BURSTS, chain, chains
 from tests.oracle.decider import differences
 from tests.oracle.world import Pass, Unit
 
@@ -28,7 +28,7 @@ def differing(passes: list[Pass]) -> list[str]:
     return []
 
 
-@pytest.mark.parametrize("unit", Unit, ids=lambda unit: unit.name)
+@pytest.mark.parametrize("unit", BURSTS, ids=lambda unit: unit.name)
 @given(st.data())
 def test_naive_decider_decides_the_same_of_each_unit(unit: Unit, data: st.DataObject) -> None:
     assert differing(data.draw(chains((unit,), calm=True))) == []
@@ -42,7 +42,7 @@ def test_naive_decider_decides_the_same_where_units_are_mixed(passes: list[Pass]
 def drawn(number: int, *units: Unit) -> Iterator[list[Pass]]:
     """Draw so many chains, the same in each run."""
     for seed in range(number):
-        yield chain(Random(seed), units=units or tuple(Unit), calm=True)
+        yield chain(Random(seed), units=units or BURSTS, calm=True)
 
 
 def test_most_passes_are_compared() -> None:

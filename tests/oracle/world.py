@@ -16,6 +16,7 @@ from typing import Any
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.enrolment import Enrolment
 from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.decide.steps.follow_requests import requests_after
 from reconciler.core.decide.steps.lost_cluster import lost_since
 from reconciler.core.fleet.cluster_order import ClusterOrder
 from reconciler.core.observe.demand import measure, next_history
@@ -34,10 +35,12 @@ from reconciler.model.kubernetes.scheduling import Taint
 from reconciler.model.ledger import Ledger, Placements
 from reconciler.model.placement import Placement, Restraint
 from reconciler.model.plan import Extend, Hold, Move, Place, Plan, Release, Resize, Revert
-from reconciler.model.policy import Availability, BurstPolicy, Cluster, Desired
+from reconciler.model.policy import Availability, BurstPolicy, Cluster, Workspace
+from reconciler.model.request import Request
 from reconciler.model.units import ONE
 from reconciler.model.workload import Json, ManifestResource, WorkloadRef, WorkloadTemplate
 from tests.builders.inputs import GPU, NOW, VLLM, cluster, desired, gpus, seconds, shape, template
+from tests.builders.requests import deployment, manifests
 from tests.builders.workload_kinds import lws, run, workload
 from tests.builders.workload_kinds import template as pod_template
 
@@ -57,6 +60,12 @@ class Unit(StrEnum):
     SET = "groups of two pods"
     RUN_GANG = "a training job of three pods"
     SUBSET = "replicas in the subsets of a WorkloadSpread"
+    REQUEST = "a request by name, of two pods"
+
+    @property
+    def is_burst(self) -> bool:
+        """Whether demand asks for it, and not a person by name."""
+        return self is not Unit.REQUEST
 
     @property
     def runs_once(self) -> bool:
@@ -76,13 +85,26 @@ class Unit(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """A workload, with its policy."""
+    """A workload with its policy, or a request with the clusters of one."""
 
     id: WorkloadId
     unit: Unit
     policy: BurstPolicy
     gpus: int = 1
     """GPUs of a pod."""
+
+    @property
+    def request(self) -> Request:
+        """The file that asks for it by name, on any of the clusters of its policy."""
+        clusters = tuple(each.name for each in self.policy.candidates if each.name is not None)
+        return Request(
+            name=self.id.name,
+            workspace=self.id.workspace,
+            namespace="kubeslice-demo",
+            spec=manifests(deployment(2, self.gpus), lasting=timedelta(minutes=10)),
+            clusters=clusters,
+            placements=1,
+        )
 
     @property
     def template(self) -> WorkloadTemplate:
@@ -105,7 +127,7 @@ class Work:
             case Unit.SUBSET:
                 (resource,) = made.spec.manifests
                 made = self._of({**resource.manifest}, made, "-{{ placement.subset }}")
-            case Unit.REPLICA:
+            case Unit.REPLICA | Unit.REQUEST:
                 pass
         return replace(made, runs_once=self.unit.runs_once)
 
@@ -209,8 +231,8 @@ class Pass:
 class World:
     """Clusters, workloads, their pods, and the ledger."""
 
-    def __init__(self, sites: tuple[Site, ...], works: tuple[Work, ...]) -> None:
-        """Begin with nothing placed and nothing missing."""
+    def __init__(self, sites: tuple[Site, ...], works: tuple[Work, ...], **fields: object) -> None:
+        """Begin with nothing placed and nothing missing; `fields` are other files of the fleet."""
         self.now = NOW
         self.sites = {site.name: site for site in sites}
         self.works = works
@@ -222,7 +244,8 @@ class World:
         """The node of each pod that has one, by the directory of its placement."""
         self._waits: dict[str, datetime] = {}
         self._begun: set[str] = set()
-        self._files: tuple[object, Desired, Enrolment] | None = None
+        self._files: tuple[object, Enrolment] | None = None
+        self._fields = fields
 
     def change(self, step: Step) -> None:
         """Let time pass, and what follows from it: files, demand and clusters change, and pods follow the ledger."""
@@ -240,9 +263,10 @@ class World:
 
     def inputs(self) -> PassInput:
         """Return the input of a pass at this moment. What follows from files alone is kept while they are the same."""
-        wanted, enrolment = self._desired()
+        enrolment = self._enrolment()
+        wanted = enrolment.desired
         seen = Observed(clusters={one.cluster: one for one in self._observations()})
-        demands = measure(wanted, seen, self._history, self.now)
+        demands = measure(enrolment.base, seen, self._history, self.now)
         self._history = next_history(demands)
         self._lost = lost_since(self._lost, wanted, seen, self.now)
         return PassInput(
@@ -263,20 +287,33 @@ class World:
         works = {work.id: work for work in self.works}
         return Pass(inputs=inputs, plan=plan, after=self.ledger, works=works, sites=dict(self.sites), begun=begun)
 
-    def _desired(self) -> tuple[Desired, Enrolment]:
+    def _enrolment(self) -> Enrolment:
+        """Return the files in force with the requests of the ledger."""
         key = tuple(site.cluster for site in self.sites.values()), self.works
         if self._files is None or self._files[0] != key:
+            bursts = [work for work in self.works if work.unit.is_burst]
             made = desired(
                 clusters=(cluster(HOME), *key[0]),
-                workloads=[work.id for work in self.works],
-                policies={work.id: work.policy for work in self.works},
+                workloads=[work.id for work in bursts],
+                policies={work.id: work.policy for work in bursts},
             )
-            made = replace(made, templates={work.id: work.template for work in self.works})
-            self._files = key, made, Enrolment(made, {})
-        return self._files[2].desired, self._files[2]
+            asked = {work.id: work.request for work in self.works if not work.unit.is_burst}
+            own = Workspace(name=VLLM.workspace, primary=HOME, clusters=(HOME, *self.sites))
+            made = replace(
+                made,
+                templates={work.id: work.template for work in bursts},
+                requests=asked,
+                workspaces={VLLM.workspace: own, **made.workspaces},
+                **self._fields,
+            )
+            self._files = key, Enrolment(made, self.ledger.requests)
+        self._files = self._files[0], self._files[1].updated(self._files[1].base, self.ledger.requests)
+        return self._files[1]
 
     def _observations(self) -> Iterator[ClusterObservation]:
-        lacking = tuple(work.lacking(*self._missing[number]) for number, work in enumerate(self.works))
+        lacking = tuple(
+            work.lacking(*self._missing[number]) for number, work in enumerate(self.works) if work.unit.is_burst
+        )
         yield ClusterObservation(cluster=HOME, observed_at=self.now, workloads=lacking)
         for site in self.sites.values():
             if site.seen:
@@ -417,7 +454,8 @@ def applied(ledger: Ledger, plan: Plan, now: datetime) -> Ledger:
             held = change.after if isinstance(change, Resize | Move) else change.placement
             restraints.setdefault(held.workload, []).append(restraint)
     kept = {workload: tuple(held) for workload, held in restraints.items() if held}
-    return replace(ledger, placements=Placements(placements), restraints=kept)
+    requests = requests_after(ledger.requests, plan)
+    return replace(ledger, placements=Placements(placements), restraints=kept, requests=requests)
 
 
 def memories(inputs: PassInput) -> dict[str, object]:
@@ -451,6 +489,7 @@ def play(world: World, *steps: Step) -> list[Pass]:
     return passes
 
 
-def lone(unit: Unit, policy: BurstPolicy, *sites: Site) -> World:
-    """Make a world with one workload."""
-    return World(sites, (Work(id=VLLM, unit=unit, policy=policy),))
+def lone(unit: Unit, policy: BurstPolicy, *sites: Site, **fields: object) -> World:
+    """Make a world with one workload, or one request."""
+    name = VLLM if unit.is_burst else VLLM._replace(request=True)
+    return World(sites, (Work(id=name, unit=unit, policy=policy),), **fields)
