@@ -259,6 +259,30 @@ def asked(inputs, cluster):
     return finder.prerequisites(template, inputs.desired.policies[VLLM], candidate)
 
 
+def spread(*subsets):
+    """Write a WorkloadSpread of the template, of subsets in flow style."""
+    return f"""\
+apiVersion: apps.kruise.io/v1alpha1
+kind: WorkloadSpread
+metadata: {{name: vllm, namespace: demo}}
+spec:
+  targetRef: {{apiVersion: apps/v1, kind: Deployment, name: vllm}}
+  subsets: [{", ".join(subsets)}]
+"""
+
+
+@pytest.mark.parametrize("subset", ["{name: all}", "{name: all, patch: {spec: {priorityClassName: high}}}"])
+def test_a_patch_refers_to_what_its_clusters_must_have_in_a_subset_too(passes, subset):
+    container = "{name: server, envFrom: [{secretRef: {name: token}}]}"
+    patch = f"{{clusters: [worker-2], patch: {{spec: {{template: {{spec: {{containers: [{container}]}}}}}}}}}}"
+    files = {"template.yaml": f"{TEMPLATE}  patches: [{patch}]\n", "spread.yaml": spread(subset)}
+    passes.repository.person("source", files)
+    inputs = burst(passes).decision.inputs
+    needed = {name: {each.name for each in asked(inputs, name)} for name in ("worker-2", "worker-3")}
+    assert needed["worker-2"] - needed["worker-3"] == {"demo/token"}
+    assert needed["worker-3"] <= needed["worker-2"]
+
+
 def test_patched_objects_are_read_once_for_clusters_with_the_same_patches(passes):
     container = "{name: server, envFrom: [{secretRef: {name: NAME}}]}"
     patches = ", ".join(

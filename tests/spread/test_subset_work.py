@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from reconciler.core.expressions.work import MAX_WORK
+from reconciler.core.fleet.cluster_order import ClusterOrder
 from reconciler.core.fleet.spread.pods import SubsetDrafts
 from reconciler.model.bounds import SUBSET_WORK
 from reconciler.model.ids import ClusterName, WorkloadId
@@ -54,7 +55,7 @@ MOST = 1 + SUBSET_WORK.most // 90_000
 def test_long_templates_of_subsets_share_the_bound_of_their_workspace_and_are_all_read_in_time() -> None:
     number = 2 * MOST
     wanted = fleet(number, TEMPLATE, LONG)
-    drafts = SubsetDrafts(wanted)
+    drafts = ClusterOrder(wanted).drafts
     read = [number - namespaces(drafts, wanted, NOW + seconds(after))[UNKNOWN] for after in range(3)]
     assert SUBSET_WORK.most // MAX_WORK <= read[0] <= MOST
     assert read[0] < read[1] <= 2 * read[0]
@@ -63,7 +64,7 @@ def test_long_templates_of_subsets_share_the_bound_of_their_workspace_and_are_al
 
 def test_workspace_at_its_bound_touches_no_other() -> None:
     wanted = fleet(2 * MOST, TEMPLATE, LONG)
-    drafts = SubsetDrafts(wanted)
+    drafts = ClusterOrder(wanted).drafts
     assert namespaces(drafts, wanted, NOW)[UNKNOWN] > 0
     assert namespaces(drafts, wanted, NOW, "other")[UNKNOWN] == 0
 
@@ -71,7 +72,7 @@ def test_workspace_at_its_bound_touches_no_other() -> None:
 def test_pods_that_change_with_each_pass_cost_the_second_one_no_more_than_the_first() -> None:
     number = 2 * MOST
     wanted = fleet(number, MOMENT, LONG)
-    drafts = SubsetDrafts(wanted)
+    drafts = ClusterOrder(wanted).drafts
     first = namespaces(drafts, wanted, NOW)[format_time(NOW)]
     assert first <= MOST
     assert namespaces(drafts, wanted, NOW) == {format_time(NOW): first, UNKNOWN: number - first}
@@ -84,7 +85,7 @@ def test_pods_that_change_with_each_pass_cost_the_second_one_no_more_than_the_fi
 
 def test_looks_at_other_moments_give_a_pass_no_second_bound() -> None:
     wanted = fleet(2 * MOST, MOMENT, LONG)
-    drafts = SubsetDrafts(wanted)
+    drafts = ClusterOrder(wanted).drafts
     first = namespaces(drafts, wanted, NOW)
     ahead = namespaces(drafts, wanted, NOW + seconds(3600))
     again = namespaces(drafts, wanted, NOW)
@@ -95,7 +96,7 @@ def test_looks_at_other_moments_give_a_pass_no_second_bound() -> None:
 def test_large_objects_count_without_long_expressions() -> None:
     number = 100
     wanted = fleet(number, MOMENT, {f"k{index}": str(index) for index in range(2_000)})
-    assert 0 < namespaces(SubsetDrafts(wanted), wanted, NOW)[UNKNOWN] < number
+    assert 0 < namespaces(ClusterOrder(wanted).drafts, wanted, NOW)[UNKNOWN] < number
 
 
 def test_template_over_the_bound_leaves_the_others_their_turn() -> None:
@@ -106,6 +107,6 @@ def test_template_over_the_bound_leaves_the_others_their_turn() -> None:
     manifest = {**resource.manifest, "data": {f"k{index}": "v" for index in range(SUBSET_WORK.most // 45)}}
     spec = replace(large.spec, manifests=(replace(resource, manifest=manifest),))
     wanted = replace(wanted, templates={**wanted.templates, first: replace(large, spec=spec)})
-    drafts = SubsetDrafts(wanted)
+    drafts = ClusterOrder(wanted).drafts
     unknown = [namespaces(drafts, wanted, NOW + seconds(30 * after))[UNKNOWN] for after in range(3)]
     assert unknown == [2, 0, 0]

@@ -149,8 +149,8 @@ class ClusterOrder:
         self._approval: bool | None = None
         self._spot: bool | None = None
         self.makers = ObjectOwners(desired)
-        self.drafts = SubsetDrafts(desired)
         self.patched = PatchedTemplates(desired)
+        self.drafts = SubsetDrafts(desired, self.patched)
         self._kinds: dict[Hashable, int] = {}
         self._numbers = count()
         self.burst_kinds: dict[tuple[WorkloadId, bool], int | None] = {}

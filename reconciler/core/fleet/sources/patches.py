@@ -29,6 +29,12 @@ def spec_for(template: WorkloadTemplate, cluster: Cluster, kinds: Kinds) -> Depl
     return _patched(template.spec, template.ref, patches, kinds) if patches else template.spec
 
 
+def indexes_for(template: WorkloadTemplate, cluster: Cluster) -> tuple[int, ...]:
+    """Return the places of the patches that are for one cluster: clusters with the same ones get the same objects."""
+    patches = enumerate(template.patches)
+    return tuple(index for index, patch in patches if patch.applies_to(cluster.name, cluster.labels))
+
+
 def _patched(spec: DeploySpec, ref: WorkloadRef | None, patches: Iterable[ManifestPatch], kinds: Kinds) -> DeploySpec:
     manifests = spec.manifests
     for patch in patches:
@@ -70,6 +76,14 @@ class PatchedTemplates:
         objects = self._of(template, cluster)
         return template.prerequisites if objects is None else objects.prerequisites
 
+    def template(self, template: WorkloadTemplate, cluster: Cluster) -> WorkloadTemplate:
+        """Return a template with the objects and prerequisites that it has on one cluster; the same without patches."""
+        objects = self._of(template, cluster)
+        if objects is None:
+            return template
+        spec = spec_for(template, cluster, self._desired.kinds)
+        return replace(template, spec=spec, prerequisites=objects.prerequisites, patches=())
+
     def shape(self, template: WorkloadTemplate, cluster: Cluster, shape: ReplicaShape) -> ReplicaShape:
         """Return the shape of a replica as the patches for one cluster make it; what they leave stays as observed."""
         objects = self._of(template, cluster)
@@ -77,8 +91,7 @@ class PatchedTemplates:
 
     def _of(self, template: WorkloadTemplate, cluster: Cluster) -> _PatchedObjects | None:
         """Return what the patches for one cluster make of a template; None where no patch is for it."""
-        patches = template.patches
-        meant = tuple(index for index, patch in enumerate(patches) if patch.applies_to(cluster.name, cluster.labels))
+        meant = indexes_for(template, cluster)
         if not meant:
             return None
         key = template.workload, meant

@@ -21,6 +21,7 @@ from reconciler.core.expressions import dialect, render
 from reconciler.core.expressions.render import expression_strings, reads_variable
 from reconciler.core.expressions.work import EvaluationBudget
 from reconciler.core.fleet.prerequisites import namespace_of, prerequisites
+from reconciler.core.fleet.sources.patches import PatchedTemplates, indexes_for
 from reconciler.core.ledger.lifecycle import new_placement
 from reconciler.core.pods.pod_references import as_mapping, metadata_references, pod_references
 from reconciler.core.spread.inject import inject_subset, placement_injection, selected_templates, target_indexes
@@ -194,12 +195,13 @@ class SubsetDrafts:
     that takes more than that half is not replaced.
     """
 
-    def __init__(self, desired: Desired) -> None:
-        """Start without rendered subsets."""
+    def __init__(self, desired: Desired, patched: PatchedTemplates) -> None:
+        """Start without rendered subsets; the objects of a cluster are those that `patched` has for it."""
         self._desired = desired
-        self._traits: dict[WorkloadId, _TemplateTraits] = {}
+        self._patched = patched
+        self._traits: dict[tuple[WorkloadId, tuple[int, ...]], _TemplateTraits] = {}
         self._made: dict[Hashable, _Draft] = {}
-        self._unknown: dict[tuple[WorkloadId, str], SubsetObjects] = {}
+        self._unknown: dict[tuple[WorkloadId, tuple[int, ...], str], SubsetObjects] = {}
         self._spent: Counter[tuple[WorkspaceName, datetime]] = Counter()
 
     def needed(
@@ -207,7 +209,7 @@ class SubsetDrafts:
     ) -> tuple[Prerequisite, ...]:
         """Return the prerequisites of a subset on one of its clusters."""
         made = self._of(template, policy, subset, cluster, now)
-        return template.prerequisites if made is None else made.needed
+        return self._patched.prerequisites(template, cluster) if made is None else made.needed
 
     def is_untried(
         self, template: WorkloadTemplate, policy: BurstPolicy, subset: Subset, cluster: Cluster, *, now: datetime
@@ -246,18 +248,20 @@ class SubsetDrafts:
         workload, spread = template.workload, policy.spread
         if not subset.patch or spread is None:
             return None
-        traits = self._traits.get(workload)
+        patches = indexes_for(template, cluster)
+        traits = self._traits.get((workload, patches))
         if traits is None:
-            traits = self._traits[workload] = _TemplateTraits.of(template.spec)
+            traits = _TemplateTraits.of(self._patched.template(template, cluster).spec)
+            self._traits[workload, patches] = traits
         own = cluster.name if traits.reads_cluster or traits.reads_placement else ""
         moment = now if traits.reads_placement else None
-        key = workload, subset.name, node_requirements(subset, cluster), own
+        key = workload, patches, subset.name, node_requirements(subset, cluster), own
         made = self._made.get(key)
         spent, half = self._spent_at(template, now), SUBSET_WORK.most // 2
         if made is not None and (made.moment == moment or spent >= half or made.steps > half):
             return made.objects
         if spent >= SUBSET_WORK.most:
-            return replace(self._without_pods(template, spread, subset), untried=True)
+            return replace(self._without_pods(template, spread, subset, cluster), untried=True)
         placement = new_placement(
             template,
             policy,
@@ -294,31 +298,38 @@ class SubsetDrafts:
         placement: Placement,
         budget: EvaluationBudget,
     ) -> SubsetObjects:
-        made = render_subset(self._desired, placement, budget)
+        cluster = self._desired.clusters[placement.cluster]
+        patched = self._patched.template(template, cluster)
+        made = render_subset(self._desired, patched, placement, budget)
         if made is None:
-            return self._without_pods(template, spread, subset)
+            return self._without_pods(template, spread, subset, cluster)
         workspace, kinds = self._desired.workspaces[template.workspace], self._desired.kinds
         needed = with_changed_objects(
-            template, made.own, made.spec, describe_subset(subset), workspace=workspace, kinds=kinds
+            patched, made.own, made.spec, describe_subset(subset), workspace=workspace, kinds=kinds
         )
         return SubsetObjects(needed=needed, shapes=made.shapes)
 
-    def _without_pods(self, template: WorkloadTemplate, spread: WorkloadSpread, subset: Subset) -> SubsetObjects:
+    def _without_pods(
+        self, template: WorkloadTemplate, spread: WorkloadSpread, subset: Subset, cluster: Cluster
+    ) -> SubsetObjects:
         """Return what is known of a subset whose pods are unknown."""
-        key = template.workload, subset.name
+        key = template.workload, indexes_for(template, cluster), subset.name
         if key not in self._unknown:
             workspace = self._desired.workspaces[template.workspace]
-            needed = with_patch_references(template, subset, spread.namespace, workspace)
+            patched = self._patched.template(template, cluster)
+            needed = with_patch_references(patched, subset, spread.namespace, workspace)
             self._unknown[key] = SubsetObjects(needed=needed, shapes=None)
         return self._unknown[key]
 
 
-def render_subset(desired: Desired, placement: Placement, budget: EvaluationBudget) -> RenderedSubset | None:
-    """Render the objects of a placement of a subset, without charts.
+def render_subset(
+    desired: Desired, template: WorkloadTemplate, placement: Placement, budget: EvaluationBudget
+) -> RenderedSubset | None:
+    """Render the objects of a placement of a subset, without charts; the template is as it is for the cluster.
 
     None if a chart creates the target of the spread, or if the template cannot be rendered.
     """
-    template, workspace = desired.templates[placement.workload], desired.workspaces[placement.workload.workspace]
+    workspace = desired.workspaces[placement.workload.workspace]
     context = render.Context(
         replicas=placement.replicas,
         cluster=desired.clusters[placement.cluster],
