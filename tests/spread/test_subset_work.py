@@ -7,6 +7,8 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+import pytest
+
 from reconciler.core.expressions.work import MAX_WORK
 from reconciler.core.fleet.cluster_order import ClusterOrder
 from reconciler.core.fleet.spread.pods import SubsetDrafts
@@ -110,3 +112,20 @@ def test_template_over_the_bound_leaves_the_others_their_turn() -> None:
     drafts = ClusterOrder(wanted).drafts
     unknown = [namespaces(drafts, wanted, NOW + seconds(30 * after))[UNKNOWN] for after in range(3)]
     assert unknown == [2, 0, 0]
+
+
+@pytest.mark.parametrize("previewed", [False, True])
+def test_older_pods_are_rendered_again_in_turn(previewed: bool) -> None:
+    """Also where somebody looks at one workload between any two passes."""
+    number = 2 * MOST
+    wanted = fleet(number, MOMENT, LONG)
+    drafts = ClusterOrder(wanted).drafts
+    (only,) = spreading(subset("all", patch=PATCH)).spread.subsets
+    last = WorkloadId("llm", f"a{number - 1:03}")
+    for after in range(20):
+        counted = namespaces(drafts, wanted, NOW + seconds(30 * after))
+        if previewed:
+            cluster, later = wanted.clusters[ClusterName("worker-2")], NOW + seconds(30 * after + 1)
+            drafts.needed(wanted.templates[last], wanted.policies[last], only, cluster, now=later)
+    assert counted.total() == number
+    assert min(counted) > format_time(NOW + seconds(30 * 10))

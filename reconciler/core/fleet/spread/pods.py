@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -186,13 +186,31 @@ class _Draft:
     steps: int
 
 
+@dataclass(slots=True, kw_only=True)
+class _Turn:
+    """The drafts of a workspace that are asked for at one moment, and those of them that are replaced."""
+
+    moment: datetime
+    due: frozenset[Hashable]
+    # Those that were asked for before, the first first; of those that were due, only if they were asked for then.
+    before: dict[Hashable, None]
+    asked: dict[Hashable, None] = field(default_factory=dict)
+    has_replaced: bool = False
+
+    def following(self) -> dict[Hashable, None]:
+        """Return the drafts that take turns at the next moment."""
+        # A preview asks for few, and takes no turn from the others.
+        lapsed = self.due if self.has_replaced else frozenset[Hashable]()
+        return {**{key: None for key in self.before if key not in lapsed}, **self.asked}
+
+
 class SubsetDrafts:
     """The rendered subsets of the workloads of one fleet, each rendered once for equivalent clusters.
 
     Templates that read their placement, which has a name and times of its own, are rendered again for each moment.
     All drafts of a workspace share `SUBSET_WORK` at one moment. Beyond it, an older draft is taken, and where there is
-    none, the pods are untried. Older drafts are replaced out of half of it, so that the others are made in time; one
-    that takes more than that half is not replaced.
+    none, the pods are untried. Older drafts are replaced out of half of it, the oldest first, so that the others are
+    made in time; one that takes more than that half is not replaced.
     """
 
     def __init__(self, desired: Desired, patched: PatchedTemplates) -> None:
@@ -203,6 +221,7 @@ class SubsetDrafts:
         self._made: dict[Hashable, _Draft] = {}
         self._unknown: dict[tuple[WorkloadId, tuple[int, ...], str], SubsetObjects] = {}
         self._spent: Counter[tuple[WorkspaceName, datetime]] = Counter()
+        self._turns: dict[WorkspaceName, _Turn] = {}
 
     def needed(
         self, template: WorkloadTemplate, policy: BurstPolicy, subset: Subset, cluster: Cluster, *, now: datetime
@@ -258,7 +277,8 @@ class SubsetDrafts:
         key = workload, patches, subset.name, node_requirements(subset, cluster), own
         made = self._made.get(key)
         spent, half = self._spent_at(template, now), SUBSET_WORK.most // 2
-        if made is not None and (made.moment == moment or spent >= half or made.steps > half):
+        is_due = moment is not None and self._is_due(template.workspace, key, moment)
+        if made is not None and (made.moment == moment or spent >= half or not is_due):
             return made.objects
         if spent >= SUBSET_WORK.most:
             return replace(self._without_pods(template, spread, subset, cluster), untried=True)
@@ -279,7 +299,26 @@ class SubsetDrafts:
             steps = budget.spent + budget.compiled + traits.steps
             self._spend(template, now, steps)
         self._made[key] = _Draft(objects=objects, moment=moment, steps=steps)
+        if is_due:
+            self._turns[template.workspace].has_replaced = True
         return objects
+
+    def _is_due(self, workspace: WorkspaceName, key: Hashable, moment: datetime) -> bool:
+        """Note that a draft is asked for at a moment, and return whether it is among the oldest, which are replaced."""
+        turn = self._turns.get(workspace)
+        if turn is None or turn.moment != moment:
+            waiting = {} if turn is None else turn.following()
+            due, half, made = set[Hashable](), SUBSET_WORK.most // 2, self._made
+            left = half
+            for each in sorted(
+                (each for each in waiting if each in made), key=lambda each: made[each].moment or moment
+            ):
+                if left > 0 and made[each].steps <= half:
+                    due.add(each)
+                    left -= made[each].steps
+            turn = self._turns[workspace] = _Turn(moment=moment, due=frozenset(due), before=waiting)
+        turn.asked[key] = None
+        return key in turn.due
 
     def _spent_at(self, template: WorkloadTemplate, now: datetime) -> int:
         """Return the steps that the drafts of the workspace of a template have taken at a moment."""
