@@ -41,7 +41,8 @@ def within_limits(made: Pass) -> Iterator[str]:
             demand = made.inputs.demands[work.id]
             if subset.most is None or (subset.most.percent and not isinstance(demand, Demand)):
                 continue
-            total = max(demand.wanted, demand.running + max(demand.missing, has.total()))
+            most_placed = max(held(made.before, work.id).total(), has.total())  # what ends in the pass still counts
+            total = max(demand.wanted, demand.running + max(demand.missing, most_placed))
             here = sum(each.replicas for each in of(made.after, work.id) if each.subset == subset.name)
             if here > subset.most.of(total):
                 yield f"subset {subset.name} of {work.id} has {here} replicas, and may have {subset.most} of {total}"
