@@ -296,6 +296,19 @@ def test_the_roomiest_cluster_takes_the_place_of_the_last_where_the_first_ones_d
     assert counts == {"worker-2": 5, "worker-5": 7}
 
 
+def test_of_groups_that_suffice_the_one_is_taken_that_the_strategy_prefers() -> None:
+    """Karmada takes the group with the best clusters; the roomiest may be the dearest."""
+    rooms = {"worker-2": 4, "worker-3": 4, "worker-4": 4, "worker-5": 9, "worker-6": 9}
+    regions = {"worker-2": "eu", "worker-3": "us", "worker-4": "us", "worker-5": "asia", "worker-6": "asia"}
+    targets = [
+        ClusterShare(cluster=ClusterName(name), rank=rank, most=room, capacity=room, group=regions[name])
+        for rank, (name, room) in enumerate(rooms.items(), start=1)
+    ]
+    bounds = Distribution(spread_by="region", min_groups=2, max_groups=2, min_clusters=3)
+    assert share_out(10, targets, bounds).counts.keys() == {"worker-2", "worker-3", "worker-4"}
+    assert share_out(20, targets, bounds).counts.keys() == {"worker-2", "worker-5", "worker-6"}
+
+
 def test_the_region_that_holds_all_is_taken_where_there_may_be_one_only() -> None:
     eu = [target(name, 3, group="eu") for name in ("2", "3")]
     us = [target(name, 5, group="us") for name in ("4", "5")]

@@ -26,7 +26,6 @@ there = pytest.mark.skipif(not PEERS.is_dir(), reason="no peers in ../shared/cas
 _PATCH = "check accepts a subset whose patch makes no valid pod"
 
 WRONG: Mapping[str, str] = {
-    "karmada-region-03": "of several groups of clusters that suffice the roomiest is taken, not the best",
     "kruise-patch-01": _PATCH,
     "kruise-patch-03": _PATCH,
     "kruise-patch-04": _PATCH,

@@ -1,8 +1,8 @@
 """The clusters that take part where a policy bounds the number of clusters, or of values of a label.
 
 Clusters with replicas of the workload always take part, also where the bounds have been lowered since. The others are
-chosen by the precedence of the strategy; while the chosen ones do not hold all replicas, the roomiest of the others is
-put ahead, for as long as that helps.
+chosen by the precedence of the strategy; while the chosen ones do not hold all replicas, another one is put ahead, for
+as long as that helps: of the roomiest of each group the one that helps most, then the one that the strategy prefers.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ def choose(
             (share, _admit(_unique(begun, [share, *ahead], fit), distribution))
             for share in _roomiest(set(fit).difference(chosen))
         ]
+        # Of those that help as much as any, the one that the strategy prefers.
+        options.sort(key=lambda option: precedence(option[0]))
         best = max(options, key=lambda option: _worth(option[1], more, distribution), default=None)
         if best is not None and _worth(best[1], more, distribution) > _worth(chosen, more, distribution):
             ahead.insert(0, best[0])
