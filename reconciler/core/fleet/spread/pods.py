@@ -176,7 +176,7 @@ class _TemplateTraits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Draft:
+class _SubsetDraft:
     """A rendered subset."""
 
     objects: SubsetObjects
@@ -218,7 +218,7 @@ class SubsetDrafts:
         self._desired = desired
         self._patched = patched
         self._traits: dict[tuple[WorkloadId, tuple[int, ...]], _TemplateTraits] = {}
-        self._made: dict[Hashable, _Draft] = {}
+        self._made: dict[Hashable, _SubsetDraft] = {}
         self._unknown: dict[tuple[WorkloadId, tuple[int, ...], str], SubsetObjects] = {}
         self._spent: Counter[tuple[WorkspaceName, datetime]] = Counter()
         self._turns: dict[WorkspaceName, _Turn] = {}
@@ -298,7 +298,7 @@ class SubsetDrafts:
         finally:
             steps = budget.spent + budget.compiled + traits.steps
             self._spend(template, now, steps)
-        self._made[key] = _Draft(objects=objects, moment=moment, steps=steps)
+        self._made[key] = _SubsetDraft(objects=objects, moment=moment, steps=steps)
         if is_due:
             self._turns[template.workspace].has_replaced = True
         return objects
