@@ -50,6 +50,7 @@ from reconciler.core.fleet.template import TemplateDraft
 from reconciler.core.fleet.warnings.budgets import warn_unpriced
 from reconciler.core.fleet.warnings.objects import warn_immutable_replicas, warn_shared_objects
 from reconciler.core.fleet.warnings.prerequisites import burst_clusters, check_prerequisites
+from reconciler.core.fleet.warnings.runs import warn_short_time
 from reconciler.core.fleet.workload_kinds import warn_dead_paths, warn_unknown_kind, with_api_group, workload_kinds
 from reconciler.core.observe.counted_object import WORKLOAD
 from reconciler.core.safety import rules
@@ -541,6 +542,9 @@ def _warn_objects(
         findings = (
             *warn_immutable_replicas(template.spec, desired.kinds, desired.schemas),
             *warn_shared_objects(workload, owners, desired),
+            *warn_short_time(
+                template, desired.policies.get(workload), desired.limits.get(workload.workspace), desired.kinds
+            ),
         )
         for finding in findings:
             work.report(placed, placed.value.spelling.of(finding))

@@ -112,6 +112,7 @@ def sets() -> Iterator[WorkloadKind]:
         group_key="jobset.sigs.k8s.io/job-key",
         once=True,
         completions=path(f"{jobs}.template.spec.completions"),
+        deadline=path(f"{jobs}.template.spec.activeDeadlineSeconds"),
         runs=path(f"{jobs}.replicas"),
         complete_early=(
             (path("spec.successPolicy.operator"), "All"),
@@ -243,6 +244,7 @@ def _kubeflow(
         together=Group(called="job", gang=path("spec.runPolicy.schedulingPolicy.minAvailable")),
         suspended=(path("spec.runPolicy.suspend"),),
         once=True,
+        deadline=path("spec.runPolicy.activeDeadlineSeconds"),
         references=(
             (path("spec.runPolicy.schedulingPolicy.queue"), Category.QUEUES),
             (path("spec.runPolicy.schedulingPolicy.priorityClass"), Category.PRIORITY_CLASSES),
@@ -297,6 +299,7 @@ def _ray_kind(kind: str, root: str, *more: PodTemplate, mark: Mark, optional: bo
         together=Group(called="cluster"),
         suspended=SUSPEND,
         once=kind == "RayJob",
+        deadline=path("spec.activeDeadlineSeconds") if kind == "RayJob" else (),
         marks=(mark,),
         checked="KubeRay feeaf72 (2026-08-19)",
     )
@@ -509,6 +512,7 @@ def _kubernetes() -> Iterator[WorkloadKind]:
         once=True,
         once_with=(path("spec.completions"),),
         completions=path("spec.completions"),
+        deadline=path("spec.activeDeadlineSeconds"),
         spreads=True,
         plural="jobs",
         checked=_KUBERNETES,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from datetime import timedelta
 
 from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.core.workloads.builtin_kinds import Kinds, kind_of, kinds_named
@@ -46,6 +47,20 @@ def may_succeed(spec: DeploySpec, ref: WorkloadRef | None, kinds: Kinds) -> bool
     if ref is not None and ref.kind and spec.helm:
         made += [kind for kind in kinds_named(ref.kind, kinds) if ref.group in ("", kind.group)]
     return all(kind.once for kind in made)
+
+
+def longest_run(spec: DeploySpec, kinds: Kinds) -> timedelta | None:
+    """Return after how long the deadlines of what runs once have ended all of it; None where any of it has none."""
+    if spec.helm or spec.commands:
+        return None
+    runs = [(manifest, kind) for manifest, kind in _with_pods(spec, kinds) if kind is not None and kind.once]
+    deadlines = [
+        at(manifest, within(kind.deadline, item, kind.deadline)) if kind.deadline else None
+        for manifest, kind in runs
+        for item in items(manifest, kind.deadline)
+    ]
+    seconds = [deadline for deadline in deadlines if type(deadline) is int]
+    return timedelta(seconds=max(seconds)) if seconds and len(seconds) == len(deadlines) else None
 
 
 def complete_objects(spec: DeploySpec, kinds: Kinds) -> int | None:

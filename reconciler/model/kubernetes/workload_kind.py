@@ -155,6 +155,9 @@ class WorkloadKind:
     """The field of an item with the number of jobs of so many pods; empty where there is one."""
     complete_early: tuple[tuple[Path, str], ...] = ()
     """Fields, each with the value that requires all jobs: any other lets a run be over before all pods succeed."""
+    deadline: Path = ()
+    """The field with the seconds after which a run is ended as failed, of each item for a ``*``; empty where a kind has
+    none."""
     complete: str = ""
     """The condition of an object's status that says that its run is complete; empty where its pods tell, or nothing."""
     failed: str = ""
