@@ -255,6 +255,13 @@ class Distribution:
         return has_most or self.min_clusters > 0 or self.min_groups > 0
 
 
+class SetDivision(StrEnum):
+    """Whether one cluster has all groups of a set, or they are divided over several, each whole."""
+
+    WHOLE = "Whole"
+    BY_GROUP = "ByGroup"
+
+
 class TopologyMode(StrEnum):
     """Whether a cluster has to hold a group in one topology domain, or comes first where it does."""
 
@@ -330,6 +337,8 @@ class BurstPolicy:
     to_primary: bool = False
     """Whether the primary is a candidate like the others, as it is for requests."""
     distribution: Distribution = Distribution()
+    sets: SetDivision = SetDivision.WHOLE
+    """Of workloads in groups; those whose groups depend on one another go whole in any case."""
     spread: WorkloadSpread | None = None
     """Subsets that go before `candidates`, which are only used when named; the distribution has no effect then."""
     bounds: WorkloadSpread | None = None

@@ -8,7 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from reconciler.core.capacity.gangs import GangCount, GangWorkload, has_chart, has_gang_manifest, has_unknown_pod_count
+from reconciler.core.capacity.gangs import (
+    GangCount,
+    GangWorkload,
+    gang_kinds,
+    has_chart,
+    has_gang_manifest,
+    has_unknown_pod_count,
+)
 from reconciler.core.capacity.gpu_models import gpus_of_pod
 from reconciler.core.capacity.pod_requirements import Gang, ManifestPods, PodSet, requirements_of
 from reconciler.core.workloads.builtin_kinds import NO_KINDS, Kinds, kinds_named
@@ -74,6 +81,22 @@ def is_declared_gang(
     counts where all of them are gangs.
     """
     return has_gang_manifest(spec, kinds) or _is_declared(spec, ref, group_size, kinds)
+
+
+def undivided(template: WorkloadTemplate, kinds: Kinds) -> str:
+    """Say why the groups of a template cannot be divided over clusters; empty where they can, and where it has none."""
+    spec, ref = template.spec, template.ref
+    if not is_declared_gang(spec, ref, template.group_size, kinds):
+        return ""
+    if template.runs_once:
+        return "it runs once"
+    made = [*gang_kinds(spec, kinds)]
+    if ref is not None and ref.kind and has_chart(spec):
+        made += [kind for kind in kinds_named(ref.kind, kinds) if ref.group in ("", kind.group)]
+    dependent = next((kind for kind in made if not kind.divides), None)
+    if dependent is not None:
+        return f"the groups of a {dependent.kind} depend on one another"
+    return "" if made else "no kind says that its groups serve by themselves (name it in overspill.dev/workload)"
 
 
 def group_unit(template: WorkloadTemplate, kinds: Kinds, seen: WorkloadObservation) -> GroupUnit | None:

@@ -37,6 +37,7 @@ from reconciler.core.workloads.replica_count import requests_devices
 from reconciler.errors import Bug
 from reconciler.model.capacity import MissingReplicas, ReplicaShape, WorkloadObservation
 from reconciler.model.ids import WorkloadId
+from reconciler.model.kubernetes.workload_kind import WorkloadKind
 from reconciler.model.policy import Desired
 from reconciler.model.workload import DeploySpec, Json, StepType, WorkloadRef, WorkloadTemplate
 from reconciler.text.wording import count
@@ -407,8 +408,15 @@ def has_unknown_pod_count(spec: DeploySpec, kinds: Kinds = NO_KINDS) -> bool:
 
 def has_gang_manifest(spec: DeploySpec, kinds: Kinds = NO_KINDS) -> bool:
     """Tell whether an applied object is of a kind whose pods are gangs."""
-    deployed_kinds = (kind_of(manifest, kinds) for manifest in _applied_manifests(spec))
-    return any(kind is not None and kind.together is not None for kind in deployed_kinds)
+    return any(True for _ in gang_kinds(spec, kinds))
+
+
+def gang_kinds(spec: DeploySpec, kinds: Kinds = NO_KINDS) -> Iterator[WorkloadKind]:
+    """List the kinds of the applied objects whose pods are gangs."""
+    for manifest in _applied_manifests(spec):
+        kind = kind_of(manifest, kinds)
+        if kind is not None and kind.together is not None:
+            yield kind
 
 
 def with_replicas(spec: DeploySpec, replicas: int) -> DeploySpec:

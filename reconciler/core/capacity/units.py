@@ -12,6 +12,7 @@ a run of all missing replicas      all    the run      one run
 replicas that share a domain       all    those        any number
 a gang whose replicas are groups   all    any number   one placement, which more may join
 a gang that does not divide        k      one copy     one placement
+a group of a set that is divided   1      any number   any number
 ================================== ====== ============ =====================================
 """
 
@@ -20,6 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from reconciler.core.capacity.gangs import GangWorkload
+from reconciler.model.policy import SetDivision
 from reconciler.model.workload import WorkloadTemplate
 
 _ALL = 0
@@ -40,13 +42,18 @@ class PlacementUnit:
 
     @property
     def is_single(self) -> bool:
-        """Whether each replica may be placed, taken away and moved alone."""
-        return self.size == 1 and not self.whole and self.gang is None
+        """Whether each replica may be placed and taken away alone, be it a pod or a group of pods."""
+        return self.size == 1 and not self.whole
+
+    @property
+    def is_set(self) -> bool:
+        """Whether one cluster has all of it, as of a gang that no policy divides."""
+        return self.gang is not None and not self.is_single
 
     @property
     def step(self) -> int:
         """The replicas by which the workload may grow; 0 where all of it is placed, or nothing."""
-        return _ALL if self.once or self.gang is not None else self.size
+        return _ALL if self.once or self.is_set else self.size
 
     @property
     def why_together(self) -> str:
@@ -60,12 +67,16 @@ class PlacementUnit:
         return self.size or missing
 
 
-def unit_of(template: WorkloadTemplate, gang: GangWorkload | None) -> PlacementUnit:
+def unit_of(
+    template: WorkloadTemplate, gang: GangWorkload | None, sets: SetDivision = SetDivision.WHOLE
+) -> PlacementUnit:
     """Return the unit of a template; `gang` is what its manifests, or its pods on the primary, say of it."""
     once = template.runs_once
     # 1. Its pods start together.
     if gang is not None:
         divisible = gang.divisible
+        if divisible and sets is SetDivision.BY_GROUP:
+            return PlacementUnit(once=once, gang=gang)
         return PlacementUnit(size=_ALL if divisible else gang.copy, whole=not divisible, once=once, gang=gang)
     # 2. Every placement deploys the same number.
     if template.copy is not None:

@@ -406,7 +406,7 @@ def explain(workload: WorkloadId, inputs: PassInput, plan: Plan) -> Explanation:
         for candidate in (*candidates, *(Candidate(cluster=name, rank=0) for name in others)):
 
             def ask(candidate: Candidate = candidate) -> Candidate | Refusal:
-                if gang is not None and not gang.unknown:
+                if gang is not None and unit.is_set and not gang.unknown:
                     return assess_missing(inputs, finder, workload, candidate, gang, missing=missing)
                 if unit.whole:
                     size = unit.replicas(max(missing, 1))

@@ -7,8 +7,9 @@ second one would place its missing replicas twice.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from reconciler.core.capacity.chart_gangs import undivided
 from reconciler.core.fleet.auto_gpr import implicit_policy, warn_overridden_fields, warn_unlisted_templates
 from reconciler.core.fleet.cluster_order import ordered_candidates
 from reconciler.core.fleet.objects import NAME, DeclaredValue, FleetObjects, first_names, name_locations
@@ -23,7 +24,7 @@ from reconciler.core.schema.policy import BurstPolicyFile
 from reconciler.errors import Severity
 from reconciler.model.gpr import WorkspaceLimits
 from reconciler.model.ids import ClusterName, TemplateName, WorkloadId, WorkspaceName
-from reconciler.model.policy import BurstPolicy, Desired, Workspace
+from reconciler.model.policy import BurstPolicy, Desired, SetDivision, Workspace
 from reconciler.model.units import format_duration
 from reconciler.model.workload import WorkloadRef, WorkloadTemplate
 from reconciler.text.findings import Finding, Loc, shortened
@@ -171,6 +172,7 @@ def policies_in_force(work: FleetObjects, desired: Desired, templates: Templates
         for finding in _warn_engines(template, policy or implicit, desired):
             work.report(placed_template, placed_template.value.spelling.of(finding))
     _report_unknown_templates(work, placed_policies, desired, _without_policy(work, policies, templates))
+    _keep_sets_whole(work, policies, placed_policies, desired, templates)
     for workload in _counted_twice(work, policies, desired, templates):
         del policies[workload]
     if "Cluster" not in work.excused:
@@ -186,6 +188,27 @@ def policies_in_force(work: FleetObjects, desired: Desired, templates: Templates
             ):
                 work.report(placed, finding)
     return policies
+
+
+def _keep_sets_whole(
+    work: FleetObjects,
+    policies: dict[WorkloadId, BurstPolicy],
+    placed_policies: Iterable[DeclaredValue[BurstPolicyFile]],
+    desired: Desired,
+    templates: Templates,
+) -> None:
+    """Report workloads whose groups depend on one another under a policy that divides sets; they go whole."""
+    placed_by_name = {placed.value.metadata.name: placed for placed in placed_policies}
+    for workload, policy in sorted(policies.items()):
+        template, _ = templates[workload]
+        why = undivided(template, desired.kinds) if policy.sets is SetDivision.BY_GROUP else ""
+        if not why:
+            continue
+        policies[workload] = replace(policy, sets=SetDivision.WHOLE)
+        message = f"{workload} goes whole: {why}"
+        hint = "try sets: Whole, or name in spec.templates only sets whose groups serve by themselves"
+        loc: Loc = ("spec", "distribution", "sets")
+        work.report(placed_by_name[policy.name], Finding(loc=loc, message=message, hint=hint))
 
 
 def _governed_workspaces(policies: Mapping[WorkloadId, BurstPolicy]) -> dict[str, list[WorkspaceName]]:

@@ -134,6 +134,9 @@ class DistributionFile(Strict):
     min_clusters: Annotated[int, Field(ge=0)] = Field(0, description="Least number of clusters with replicas.")
     max_clusters: Annotated[int, Field(ge=1)] | None = Field(None, description="Most clusters with replicas.")
     spread_constraint: SpreadConstraintFile | None = Field(None, description="Bounds on regions or zones.")
+    sets: Annotated[model.SetDivision, Field(strict=False)] = Field(
+        _DEFAULTS.sets, description="A set on one cluster, or its groups divided over several, each whole."
+    )
 
     @model_validator(mode="after")
     def _in_order(self) -> DistributionFile:
@@ -389,6 +392,7 @@ class BurstPolicyFile(Strict):
             scoring=self._scoring(),
             topology=None if spec.topology is None else spec.topology.value_of(),
             distribution=spec.distribution.value_of(),
+            sets=spec.distribution.sets,
             require_labels=spec.require_labels,
             tolerations=tuple(toleration.value_of() for toleration in spec.tolerations),
             max_replicas=spec.max_replicas,

@@ -91,6 +91,7 @@ def sets() -> Iterator[WorkloadKind]:
             label="leaderworkerset.sigs.k8s.io/group-index",
             size="leaderworkerset.sigs.k8s.io/size",
         ),
+        divides=True,
         apart="leaderworkerset.sigs.k8s.io/exclusive-topology",
         group_key="leaderworkerset.sigs.k8s.io/group-key",
         subgroup_key="leaderworkerset.sigs.k8s.io/subgroup-key",
@@ -141,6 +142,7 @@ def sets() -> Iterator[WorkloadKind]:
         ),
         together=Group(called="replica of the set", counts=(copies,), label="grove.io/podcliqueset-replica-index"),
         unqueued=True,
+        divides=True,
         marks=(Mark(label="app.kubernetes.io/part-of", beside=(("app.kubernetes.io/managed-by", "grove-operator"),)),),
         checked="Grove fcc3b3b (2026-08-19)",
     )
@@ -300,6 +302,7 @@ def _ray_kind(kind: str, root: str, *more: PodTemplate, mark: Mark, optional: bo
         suspended=SUSPEND,
         once=kind == "RayJob",
         deadline=path("spec.activeDeadlineSeconds") if kind == "RayJob" else (),
+        divides=kind == "RayService",
         marks=(mark,),
         checked="KubeRay feeaf72 (2026-08-19)",
     )
@@ -404,6 +407,7 @@ def serving() -> Iterator[WorkloadKind]:
             ),
         ),
         together=Group(called="service"),
+        divides=True,
         marks=(Mark(label="app.kubernetes.io/name", beside=(("app.kubernetes.io/part-of", "llminferenceservice"),)),),
         checked=checked,
     )

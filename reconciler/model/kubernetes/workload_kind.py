@@ -136,6 +136,8 @@ class WorkloadKind:
     """Pairs of numbers, the first of which may not exceed the second."""
     counted: bool = True
     """False where pods cannot be counted: one on each node, or short-lived ones."""
+    divides: bool = False
+    """Whether each group of an object serves by itself, so that a policy may divide them over clusters."""
     apart: str = ""
     """The annotation that requires a topology domain for each group."""
     group_key: str = ""

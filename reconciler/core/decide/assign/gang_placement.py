@@ -9,18 +9,14 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Protocol, TypeVar
 
-from reconciler.core.capacity import exclusive_topology, remedies
-from reconciler.core.capacity.best_fit import tightest_first
-from reconciler.core.capacity.cluster import ClusterCapacity
 from reconciler.core.capacity.gangs import GangWorkload, additional_requirements
 from reconciler.core.capacity.pod_requirements import PodRequirements
 from reconciler.core.capacity.shared_topology import (
-    DomainShortage,
-    assign_shared_domains,
     count_groups,
     describe_shared_domains,
 )
 from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
+from reconciler.core.decide.candidates.gang_fit import gang_refusal
 from reconciler.core.decide.candidates.gang_start import may_start, start
 from reconciler.core.decide.candidates.gpr_limits import beyond_limits
 from reconciler.core.decide.state.pass_input import PassInput
@@ -28,13 +24,10 @@ from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
 from reconciler.model.plan import Choice, Reason, Refusal
-from reconciler.text.wording import amounts, count, join_names
+from reconciler.text.wording import count, join_names
 
 _T = TypeVar("_T")
 _T_co = TypeVar("_T_co", covariant=True)
-
-_MANY = 1024
-"""Pods that a taint is tried with, to see whether it keeps some from any domain."""
 
 
 class RoomQuery(Protocol[_T_co]):
@@ -87,7 +80,7 @@ def fit_gang(
     The candidate has been assessed for the main pods of the gang. One with room for the minimum alone has the pods that
     `start` there.
     """
-    too_small = _too_small(inputs, finder, workspace, candidate, need)
+    too_small = gang_refusal(inputs, finder.capacity, workspace, candidate, need)
     if too_small is None and need.shared:
         return candidate._replace(because=describe_shared_domains(need.shared))
     if too_small is None or not least or not may_start(need):
@@ -96,30 +89,6 @@ def fit_gang(
     if gang_start is not None:
         return candidate._replace(start=gang_start.fits, because=gang_start.describe())
     return replace(too_small, message=f"{too_small.message}, and none for {describe_minimum(need)}")
-
-
-def _too_small(
-    inputs: PassInput, finder: CandidateFinder, workspace: WorkspaceName, candidate: Candidate, need: PodRequirements
-) -> Refusal | None:
-    """Say why a cluster that has room for some pods of a gang has none for all of them."""
-    name, main = candidate.cluster, need.main
-    room, seen = finder.capacity.room(name, workspace), inputs.observed.clusters[name]
-    if candidate.room < main.replicas:
-        each = join_names(amounts(main.shape.requests)) or "nothing"
-        message = f"needs {each} for each of {count(main.replicas, 'pod')}, has room for {candidate.room}"
-        message += finder.describe_held(name, main.shape)
-        remedy = remedies.remedy(room, seen, main.shape, main.replicas)
-    else:
-        parts = tightest_first(room, need.parts, lambda part: part.room[0])
-        fitting = room.fitting_in_order(part.room for part in parts)
-        if fitting == len(parts):
-            return _without_domains(inputs, finder, name, room, need) or _without_shared_domains(name, room, need)
-        part = parts[fitting]
-        pods = f"{count(part.replicas, 'pod')} with {join_names(amounts(part.shape.requests))}"
-        message = room.shortfall(part.room[0]) if part.apart else f"has no room for {pods} beside the rest of it"
-        message += finder.describe_held(name, part.room[0])
-        remedy = remedies.remedy(room, seen, *part.room)
-    return Refusal(cluster=name, reason=Reason.NO_CAPACITY, message=message, remedy=remedy)
 
 
 def assess(
@@ -150,7 +119,7 @@ def assess(
     if placed is not None:
         need = additional_requirements(need, placed)
     pods, unbound = max(1, need.main.replicas), candidate._replace(limit=None)
-    answer = finder.assess(template, policy, need.main.shape, unbound, pods, more_gprs=more_gprs)
+    answer = finder.assess(template, policy, need.main.shape, unbound, pods, more_gprs=more_gprs, by_pod=True)
     if isinstance(answer, Refusal):
         return answer
     limited = beyond_limits(inputs, workload, candidate.cluster, need.main.shape, replicas)
@@ -235,47 +204,3 @@ def _count_in_replicas(
     room = finder.capacity.room(candidate.cluster, workspace)
     fits = count_groups(room, need.shared, shape) if need.shared else room.count(shape, MOST)
     return candidate._replace(shape=shape, fits=max(fits, replicas))
-
-
-def _without_domains(
-    inputs: PassInput, finder: CandidateFinder, cluster: ClusterName, room: ClusterCapacity, need: PodRequirements
-) -> Refusal | None:
-    """Say why there are no topology domains for groups that want their own, beside the pods that want none."""
-    if not need.domains:
-        return None
-    seen, left, message, remedy = inputs.observed.clusters[cluster], room, "", remedies.ADD_NODES
-    nodes, taken = exclusive_topology.TOPOLOGY_NODES.of(seen), dict[str, list[tuple[str, str]]]()
-    for wanted in need.domains:
-        used, others = finder.capacity.domains(cluster, wanted), need.marked.get(wanted.mark, 0)
-        besides = taken.setdefault(wanted.mark, [])
-        domains = exclusive_topology.assign_domains(left, nodes, wanted, used=used, loose=others, besides=besides)
-        if isinstance(domains, str):
-            message = domains
-            remedy = remedies.remedy(left, seen, wanted.units[0].pods[0][0], _MANY) if wanted.units[0].pods else remedy
-            break
-        left = room.copy() if left is room else left  # answers about the room itself stay cached until then
-        exclusive_topology.take_domains(left, domains, wanted.key)
-        besides += [(wanted.key, value) for _, value in domains]
-    loose = [
-        (exclusive_topology.exclude_domains(part.shape, taken) if need.marked else part.shape, part.replicas)
-        for part in need.loose
-    ]
-    if not message and left.fitting_in_order(loose) < len(loose):
-        message = "has no room for the other pods beside the groups that want domains of their own"
-    return Refusal(cluster=cluster, reason=Reason.NO_CAPACITY, message=message, remedy=remedy) if message else None
-
-
-def _without_shared_domains(cluster: ClusterName, room: ClusterCapacity, need: PodRequirements) -> Refusal | None:
-    """Say why there is no topology domain for pods that have to share one."""
-    if not need.shared:
-        return None
-    if need.domains:
-        message = (
-            f"wants domains of {need.domains[0].key} for each {need.domains[0].called} alone, and one of"
-            f" {need.shared[0].key} to share: both together cannot be counted"
-        )
-        return Refusal(cluster=cluster, reason=Reason.NO_CAPACITY, message=message, remedy="ask for one of them")
-    answer = assign_shared_domains(room, need.shared, [part.room for part in need.parts])
-    if not isinstance(answer, DomainShortage):
-        return None
-    return Refusal(cluster=cluster, reason=Reason.NO_CAPACITY, message=answer.message, remedy=answer.remedy)

@@ -23,6 +23,8 @@ from reconciler.core.capacity.shared_topology import DomainShortage, assign_shar
 from reconciler.core.cost.prices import price_of
 from reconciler.core.decide.candidates.filter import refuse
 from reconciler.core.decide.candidates.free_capacity import FleetCapacity
+from reconciler.core.decide.candidates.gang import divided_gang
+from reconciler.core.decide.candidates.gang_fit import count_gang_replicas
 from reconciler.core.decide.candidates.gpr_limits import beyond_limits, within_limits
 from reconciler.core.decide.candidates.gpr_quota import GprQuota
 from reconciler.core.decide.candidates.gpr_terms import has_gpr_templates
@@ -45,7 +47,7 @@ from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
 from reconciler.model.kubernetes.workload_spread import Subset
 from reconciler.model.placement import ClusterSubset, Placement, RestraintKind
 from reconciler.model.plan import PODS_UNTRIED, PODS_UNTRIED_REMEDY, Choice, Reason, Refusal, Suppressed
-from reconciler.model.policy import BurstPolicy
+from reconciler.model.policy import BurstPolicy, SetDivision
 from reconciler.model.score import ScorerName
 from reconciler.model.units import Resources, format_duration
 from reconciler.model.workload import WorkloadTemplate
@@ -199,7 +201,7 @@ class CandidateFinder:
 
     def describe_held(self, cluster: ClusterName, shape: ReplicaShape) -> str:
         """Tell which NodePools hold nodes for such a pod back, each after a semicolon; empty for none."""
-        return "".join(f"; {growth.held}" for growth in self.capacity.held_growth(cluster, shape))
+        return self.capacity.describe_held(cluster, shape)
 
     def may_grow(self, workload: WorkloadId) -> bool:
         """Tell whether the autoscaler of a cluster that a workload may use may add a node."""
@@ -259,10 +261,12 @@ class CandidateFinder:
         replicas: int,
         *,
         more_gprs: int = 0,
+        by_pod: bool = False,
     ) -> Candidate | Refusal:
         """Filter a candidate and count what fits: return it with `shape`, `fits` and `room`, or its refusal.
 
         `room` is at most `replicas`. `more_gprs` are the GPRs that are about to begin beside those that have begun.
+        Groups of a set that is divided fit with all of their pods, unless pods of this shape are counted `by_pod`.
         """
         workload = template.workload
 
@@ -275,7 +279,7 @@ class CandidateFinder:
             first = replicas if workload.request else here + 1
             refusal = self._refuse(workload, candidate, written, needed, here=here, more_gprs=more_gprs)
             refusal = refusal or beyond_limits(self._inputs, workload, candidate.cluster, written, first)
-            answer = refusal or self._fit(workload, policy, candidate, written, replicas, here=here)
+            answer = refusal or self._fit(workload, policy, candidate, written, replicas, here=here, by_pod=by_pod)
             if isinstance(answer, Refusal) and candidate.subset:
                 return replace(answer, subset=candidate.subset)
             return answer
@@ -496,6 +500,7 @@ class CandidateFinder:
         replicas: int,
         *,
         here: int,
+        by_pod: bool = False,
     ) -> Candidate | Refusal:
         """Return a candidate with the replicas that it can take, within its limit; or why it can take none."""
         candidate = within_limits(self._inputs, workload, candidate, shape)
@@ -509,6 +514,12 @@ class CandidateFinder:
                     remedy=f"raise its maxReplicas in policy {policy.name}",
                 )
         room = self.capacity.room(candidate.cluster, workload.workspace)
+        gang = None if by_pod else divided_gang(self._inputs, workload)
+        if gang is not None:
+            counted = count_gang_replicas(self._inputs, self.capacity, workload.workspace, candidate, gang, here=here)
+            if isinstance(counted, Refusal):
+                return counted
+            return candidate.with_room(room.admitted(shape), counted, min(counted, replicas))
         fits = room.count(shape, MOST)
         if fits:
             return candidate.with_room(room.admitted(shape), fits, min(fits, replicas))
@@ -612,6 +623,7 @@ class CandidateFinder:
         policy, workspace = desired.policies[workload], desired.workspaces[template.workspace]
         if (
             policy.spread is not None
+            or policy.sets is not SetDivision.WHOLE
             or template.patches
             or template.unread
             or workspace.name in desired.limits

@@ -31,7 +31,7 @@ from reconciler.core.capacity.scalable_nodes import (
     with_added_nodes,
 )
 from reconciler.core.capacity.shared_topology import SharedDomain, pods_in_domains
-from reconciler.core.decide.candidates.gang import placement_needs
+from reconciler.core.decide.candidates.gang import divided_gang, more_requirements, placement_needs
 from reconciler.core.decide.candidates.gang_start import may_start, waiting
 from reconciler.core.decide.candidates.replica_domains import countable_domains
 from reconciler.core.decide.candidates.reservations import (
@@ -123,6 +123,10 @@ class FleetCapacity:
         if key not in self._held:
             self._held[key] = tuple(held_growth(described, seen, shape))
         return self._held[key]
+
+    def describe_held(self, cluster: ClusterName, shape: ReplicaShape) -> str:
+        """Say which NodePools hold nodes for such a pod back, each after a semicolon; empty for none."""
+        return "".join(f"; {growth.held}" for growth in self.held_growth(cluster, shape))
 
     @property
     def changes(self) -> int:
@@ -237,7 +241,17 @@ class FleetCapacity:
         self._note(cluster)
 
     def take_replicas(self, cluster: ClusterName, workload: WorkloadId, shape: ReplicaShape, replicas: int) -> None:
-        """Take the capacity of replicas of a workload; where they share a topology domain, all of it in one."""
+        """Take the capacity of replicas of a workload; where they share a topology domain, all of it in one.
+
+        Groups of a set that is divided take that of all their pods, beside the groups that the cluster has of it.
+        """
+        gang = divided_gang(self._inputs, workload)
+        if gang is not None:
+            here = sum(each.replicas for each in self._working_plan.of(workload) if each.cluster == cluster)
+            needed = more_requirements(gang, here, replicas)
+            for pods in self.gang_pods(cluster, needed, workload.workspace):
+                self.take(cluster, *pods)
+            return
         domains = countable_domains(self._inputs, workload, shape, replicas)
         for pods in pods_in_domains(self._all(cluster), domains, [(shape, replicas)]):
             self.take(cluster, *pods)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from reconciler.core.capacity.chart_gangs import chart_gang
-from reconciler.core.capacity.gangs import GangWorkload, gang_workloads
+from reconciler.core.capacity.gangs import GangWorkload, additional_requirements, gang_workloads
 from reconciler.core.capacity.pod_requirements import Gang, PodRequirements
 from reconciler.core.capacity.units import PlacementUnit, unit_of
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.model.demand import Demand
 from reconciler.model.ids import WorkloadId
 from reconciler.model.placement import Placement
+from reconciler.model.policy import SetDivision
 
 
 def gang_of(inputs: PassInput, workload: WorkloadId, placement: Placement | None = None) -> GangWorkload | None:
@@ -37,8 +38,26 @@ def unit_of_workload(inputs: PassInput, workload: WorkloadId, placement: Placeme
     A workload without a template has single replicas: nothing of it is placed any more. Requests are no bursts, and go
     where they say.
     """
-    template = inputs.desired.templates.get(workload)
-    return PlacementUnit() if template is None else unit_of(template, gang_of(inputs, workload, placement))
+    template, policy = inputs.desired.templates.get(workload), inputs.desired.policies.get(workload)
+    if template is None:
+        return PlacementUnit()
+    sets = SetDivision.WHOLE if policy is None else policy.sets
+    return unit_of(template, gang_of(inputs, workload, placement), sets)
+
+
+def divided_gang(inputs: PassInput, workload: WorkloadId) -> GangWorkload | None:
+    """Return the gang whose groups a policy divides over clusters; None for any other workload."""
+    policy = inputs.desired.policies.get(workload)
+    if policy is None or policy.sets is SetDivision.WHOLE:
+        return None
+    unit = unit_of_workload(inputs, workload)
+    return unit.gang if unit.is_single else None
+
+
+def more_requirements(gang: GangWorkload, here: int, more: int) -> PodRequirements:
+    """Return what more replicas of a gang take on a cluster beside those `here`, which have their room."""
+    needed = gang.of(here + more)
+    return additional_requirements(needed, gang.of(here)) if here else needed
 
 
 def gangs_of(inputs: PassInput, placement: Placement) -> tuple[Gang, ...]:

@@ -90,7 +90,7 @@ def _template_and_policy(
     if policy.spread is not None and isinstance(demand, UnseenPrimary):
         raise InvalidInput(f"{trying}: {demand.message}, so the limits of its subsets are unknown (try again later)")
     unit = unit_of_workload(inputs, workload)
-    if unit.gang is not None:
+    if unit.is_set:
         raise InvalidInput(
             f"{trying}: it runs in groups and goes whole to one cluster, so there is nothing to share out"
             " (try `overspill revert` with its placement)"

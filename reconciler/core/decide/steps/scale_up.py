@@ -100,11 +100,11 @@ class ScaleUp:
             self._await_approval(gate, shape)
             return
         # 2. It is approved, and goes to the clusters that were shown.
-        if gate is not None and gate.is_open and self.unit.gang is None:
+        if gate is not None and gate.is_open and not self.unit.is_set:
             self._place_approved(gate.proposal, shape, missing)
             return
         # 3. A gang goes whole to one cluster.
-        if self.unit.gang is not None:
+        if self.unit.gang is not None and self.unit.is_set:
             self._place_gang(self.unit.gang, shape, missing)
             return
         # 4. Other units go to as many clusters as it takes.
@@ -141,7 +141,7 @@ class ScaleUp:
     def _is_divisible(self) -> bool:
         """Tell whether each replica may be placed alone, on whatever cluster the workload has replicas already."""
         policy = self.inputs.desired.policies[self.demand.workload]
-        return self.unit.is_single and not policy.distribution.is_bounded
+        return self.unit.is_single and self.unit.gang is None and not policy.distribution.is_bounded
 
     def _wanted(self) -> tuple[ReplicaShape, int] | None:
         """Return the shape and number of the replicas to place; None for none, with the reason suppressed."""
@@ -283,7 +283,7 @@ class ScaleUp:
 
     def _await_approval(self, gate: Gate, shape: ReplicaShape) -> None:
         """Suppress replicas that wait for an approval, with what keeps those that were shown from being placed now."""
-        assessed = [] if self.unit.gang is not None else self._assess_approved(gate.proposal, shape)
+        assessed = [] if self.unit.is_set else self._assess_approved(gate.proposal, shape)
         refusals = tuple(answer for answer in assessed if isinstance(answer, Refusal))
         self._suppress(Reason.AWAITING_APPROVAL, describe_waiting(gate), gate.proposal.until, refusals=refusals)
 
@@ -331,9 +331,9 @@ class ScaleUp:
         candidates = [answer for answer in answers if isinstance(answer, Candidate)]
         for cluster, here in _by_cluster(candidates).items():
             left = self.finder.capacity.room(cluster, workload.workspace).copy()
-            for candidate in tightest_first(left, here, attrgetter("shape")):
+            for place, candidate in enumerate(tightest_first(left, here, attrgetter("shape"))):
                 replicas = candidate.replicas
-                room = min(candidate.room, left.count(candidate.shape, MOST))
+                room = min(candidate.room, left.count(candidate.shape, MOST)) if place else candidate.room
                 left.take(candidate.shape, replicas)
                 answer = self.finder.assess_domains(workload, candidate, replicas)
                 if room < replicas:
