@@ -275,6 +275,36 @@ SAMPLES: dict[str, tuple[Json, Pods]] = {
         workload("nvidia.com/v1alpha1", "DynamoGraphDeployment", {"services": _SERVICES}),
         {0: 1, 8: 4},
     ),
+    "AppWrapper": (
+        workload(
+            "workload.codeflare.dev/v1beta2",
+            "AppWrapper",
+            {
+                "components": [
+                    {
+                        "template": workload(
+                            "batch/v1", "Job", {"parallelism": 2, "completions": 2, "template": run(8)}, name="train"
+                        )
+                    },
+                    {"template": {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "train"}, "spec": {}}},
+                ]
+            },
+        ),
+        {8: 2},
+    ),
+    "AppWrapper of several objects": (
+        workload(
+            "workload.codeflare.dev/v1beta2",
+            "AppWrapper",
+            {
+                "components": [
+                    {"template": workload("kubeflow.org/v1", "PyTorchJob", {"pytorchReplicaSpecs": _PYTORCH})},
+                    {"template": workload("apps/v1", "Deployment", _SET, name="metrics")},
+                ]
+            },
+        ),
+        {1: 3, 8: 4},
+    ),
     "DynamoGraphDeployment v1beta1": (
         workload("nvidia.com/v1beta1", "DynamoGraphDeployment", {"components": _COMPONENTS}),
         {0: 1, 8: 4},

@@ -50,6 +50,11 @@ def numbers() -> Iterator[str]:
     for cells, names in alike.items():
         for first, cell in zip((", ".join(names), *[""] * len(cells)), cells, strict=False):
             yield f"| {first} | {cell} |\n".replace("|  |", "| |")
+    yield from (
+        f"| {unique_name(kind)} | those of {code(kind.wraps)} | as many as these make |\n"
+        for kind in BUILT_IN.values()
+        if kind.wraps
+    )
 
 
 def minimums() -> Iterator[str]:

@@ -26,6 +26,7 @@ from tests.e2e.judged_objects import every_object, of_kinds
 from tests.e2e.published_kinds import PROJECTS, Judge, Project, below, kind_name, released, versions
 
 UNPUBLISHED = {
+    "workload.codeflare.dev": "the module of AppWrapper is not among those that are built here",
     "nvidia.com": "the module of Dynamo's operator is on no module proxy that we could ask",
 }
 """Groups of built-in kinds whose kinds are in no module that can be had, and why."""

@@ -38,6 +38,7 @@ LABELS: dict[str, dict[str, str]] = {
     "RayService": {"ray.io/cluster": "llm-b9wzt", "ray.io/node-type": "head"},
     "InferenceService": {"serving.kserve.io/inferenceservice": "llm", "component": "predictor"},
     "LLMInferenceService": {"app.kubernetes.io/name": "llm", "app.kubernetes.io/part-of": "llminferenceservice"},
+    "AppWrapper": {"workload.codeflare.dev/appwrapper": "llm"},
     "DynamoGraphDeployment": {"nvidia.com/dynamo-graph-deployment-name": "llm"},
 }
 """The labels that pods of an object called ``llm`` have in a cluster, of each kind that has any."""

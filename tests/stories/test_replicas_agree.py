@@ -35,8 +35,8 @@ MISSING = 12
 POD = {"containers": [{"name": "main", "image": "registry.example.com/main:1"}]}
 WHOLE = frozenset({
     "JobSet", "TFJob", "PyTorchJob", "PaddleJob", "XGBoostJob", "JAXJob", "MPIJob", "TrainJob", "RayCluster", "RayJob",
-    "RayService", "LLMInferenceService", "DynamoGraphDeployment", "Pod", "DaemonSet", "CronJob", "AdvancedCronJob",
-    "BroadcastJob",
+    "RayService", "LLMInferenceService", "DynamoGraphDeployment", "AppWrapper", "Pod", "DaemonSet", "CronJob",
+    "AdvancedCronJob", "BroadcastJob",
 })  # fmt: skip # a list of words
 """Kinds of which a placement is one object, whatever numbers it holds."""
 FIELDS = {"Job": "parallelism", "InferenceService": "predictor.minReplicas"}

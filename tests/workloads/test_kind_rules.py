@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 import yaml
 
+from reconciler.core.capacity.pod_requirements import pods_of_spec
 from reconciler.core.safety import rules
 from reconciler.core.workloads import pod_template
-from reconciler.core.workloads.builtin_kinds import BUILT_IN
+from reconciler.core.workloads.builtin_kinds import BUILT_IN, NO_KINDS
+from reconciler.core.workloads.single_run import runs_once
 from reconciler.model.kubernetes.workload_kind import Count, PodTemplate, WorkloadKind, path
 from reconciler.model.policy import EngineName
 from reconciler.model.workload import Json
 from reconciler.text.findings import dotted
 from tests.builders.deploy_specs import WORKSPACE, files, objects, spec
+from tests.builders.requests import manifests
 from tests.builders.workload_kinds import SAMPLES, lws, workload
 
 LABEL = "overspill.dev/placement"
@@ -30,8 +34,9 @@ def written(made: Json) -> Json:
 
 
 def findings(made: Json, **kinds: object) -> list[rules.Finding]:
-    """Find what is wrong below the spec of an object."""
-    found = rules.check_safety(spec(("web", made)), WORKSPACE, **kinds)
+    """Find what is wrong below the spec of an object, in a workspace that allows what makes other objects."""
+    workspace = replace(WORKSPACE, allowed_kinds=("workload.codeflare.dev/AppWrapper",))
+    found = rules.check_safety(spec(("web", made)), workspace, **kinds)
     return [finding for finding in found if "metadata" not in finding.loc]
 
 
@@ -107,6 +112,32 @@ def test_the_pods_of_every_template_are_labelled_so_that_they_can_be_counted(nam
 def test_the_pods_of_a_template_without_a_spec_are_labelled_too():
     made = written(workload("apps/v1", "Deployment", {"template": {"metadata": {"annotations": {"at": "noon"}}}}))
     assert made["spec"]["template"]["metadata"]["labels"] == {LABEL: "vllm-7f3a"}
+
+
+def test_a_workspace_has_to_allow_what_makes_objects_of_any_kind():
+    (finding,) = [
+        finding
+        for finding in rules.check_safety(spec(("web", SAMPLES["AppWrapper"][0])), WORKSPACE)
+        if "makes objects of any kind" in finding.message
+    ]
+    assert finding.message == "AppWrapper makes objects of any kind, which templates may not"
+
+
+@pytest.mark.parametrize(
+    ("inner", "strange", "once"),
+    [
+        (SAMPLES["Job"][0], False, True),
+        (SAMPLES["Deployment"][0], False, False),
+        (workload("example.com/v1", "Widget", {}), True, False),
+        (SAMPLES["AppWrapper"][0], True, False),
+        ("nothing", True, False),
+    ],
+    ids=["a Job", "a Deployment", "a kind in no table", "another wrapper", "no object"],
+)
+def test_what_wraps_an_object_has_its_pods_and_runs_as_it_does(inner: Json, strange: bool, once: bool):
+    made = workload("workload.codeflare.dev/v1beta2", "AppWrapper", {"components": [{"template": inner}]})
+    assert bool(pods_of_spec(manifests(made)).strange) is strange
+    assert runs_once(manifests(made), None, NO_KINDS) is once
 
 
 def test_a_leader_without_a_template_of_its_own_gets_none():

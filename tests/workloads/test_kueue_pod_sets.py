@@ -54,6 +54,8 @@ SIZES = {
     "RayService": [1, 3],
     "LLMInferenceService": [2, 6, 3, 1],
     "LLMInferenceService in a pipeline": [1, 2],
+    "AppWrapper": [2],
+    "AppWrapper of several objects": [1, 3, 3],
     "DynamoGraphDeployment v1alpha1": [1, 4],
     "DynamoGraphDeployment v1beta1": [1, 4],
 }

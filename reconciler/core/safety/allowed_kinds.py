@@ -83,6 +83,8 @@ def _overreach(kind: str) -> str:
         return "steers Flux"
     if group in _K3S:
         return "has k3s install things with the rights of its administrator"
+    if kind in BUILT_IN and BUILT_IN[kind].wraps:
+        return "makes objects of any kind"
     if kind == "apiextensions.k8s.io/CustomResourceDefinition":
         return "defines a kind for the whole cluster"
     return "belongs to the whole cluster" if cluster_scoped(kind) else ""

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeAlias
 
 from reconciler.core.workloads.api_kinds import group_kind
+from reconciler.core.workloads.wrapped_kinds import wrapping_kind
 from reconciler.model.cluster import Category
 from reconciler.model.kubernetes.workload_kind import EACH, Count, Group, Mark, Path, PodTemplate, WorkloadKind, path
 from reconciler.model.workload import Json
@@ -477,6 +478,21 @@ def dynamo() -> Iterator[WorkloadKind]:
     )
 
 
+def wrappers() -> Iterator[WorkloadKind]:
+    """Describe kinds that hold other objects whole, and make them once all of their pods are admitted."""
+    yield WorkloadKind(
+        group="workload.codeflare.dev",
+        kind="AppWrapper",
+        versions=("v1beta2",),
+        wraps=path("spec.components.*.template"),
+        together=Group(called="wrapper"),
+        suspended=SUSPEND,
+        once=True,
+        marks=(Mark(label="workload.codeflare.dev/appwrapper"),),
+        checked="AppWrapper 019a3d3 (v1beta2 types), 017674f (labels)",
+    )
+
+
 Kinds: TypeAlias = Mapping[str, WorkloadKind]
 """Kinds that the fleet repository declares, by ``group/Kind``."""
 
@@ -543,6 +559,7 @@ BUILT_IN: Mapping[str, WorkloadKind] = _table(
     ray(),
     serving(),
     dynamo(),
+    wrappers(),
 )
 """Built-in kinds by ``group/Kind``, in the order of the documentation."""
 
@@ -582,9 +599,15 @@ def kinds_named(name: str, declared: Kinds) -> list[WorkloadKind]:
 
 
 def kind_of(manifest: Mapping[str, Json], declared: Kinds) -> WorkloadKind | None:
-    """Return the workload kind of an object; None for an unknown kind, as of an object that makes no pods."""
+    """Return the workload kind of an object; None for an unknown kind, as of an object that makes no pods.
+
+    Of a kind that wraps other objects it is that of this very object, with the fields of what it wraps.
+    """
     name = group_kind(manifest)
-    return declared.get(name) or BUILT_IN.get(name)
+    kind = declared.get(name) or BUILT_IN.get(name)
+    if kind is None or not kind.wraps:
+        return kind
+    return wrapping_kind(kind, manifest, lambda inner: declared.get(inner) or BUILT_IN.get(inner))
 
 
 def replica_fields(manifest: Mapping[str, Json], declared: Kinds) -> tuple[Path, ...]:

@@ -97,11 +97,15 @@ def _pod(pod: Json, loc: Loc) -> Iterator[Finding]:
 
 
 def _at_path(pod_path: tuple[str, ...], check: _Check) -> _Check:
-    """Check the value at a path of mappings, each optional, and each item for a ``*``."""
+    """Check the value at a path of mappings, each optional, the item for an index, and each item for a ``*``."""
 
     def look(value: Json, loc: Loc) -> Iterator[Finding]:
         if pod_path and pod_path[0] == EACH:
             yield from _each_value(_at_path(pod_path[1:], check))(value, loc)
+            return
+        if pod_path and isinstance(value, list) and pod_path[0].isdecimal():
+            index = int(pod_path[0])
+            yield from _at_path(pod_path[1:], check)(value[index], (*loc, index))
             return
         yield from _check_mapping(value, loc)
         if pod_path:

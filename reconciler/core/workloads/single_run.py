@@ -10,6 +10,7 @@ from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.core.workloads.builtin_kinds import Kinds, kind_of, kinds_named
 from reconciler.core.workloads.paths import at, items, within
 from reconciler.core.workloads.podless_kinds import makes_no_pods
+from reconciler.core.workloads.wrapped_kinds import runs_once_by
 from reconciler.model.ids import ClusterName
 from reconciler.model.kubernetes.workload_kind import Path, WorkloadKind
 from reconciler.model.workload import DeploySpec, Json, WorkloadRef
@@ -120,6 +121,4 @@ def _completions_of_job(manifest: Mapping[str, Json], field_path: Path, replicas
 
 def _is_single(manifest: Mapping[str, Json], kinds: Kinds) -> bool:
     kind = kind_of(manifest, kinds)
-    if kind is None or not kind.once:
-        return False
-    return not kind.once_with or any(at(manifest, field_path) is not None for field_path in kind.once_with)
+    return kind is not None and runs_once_by(kind, manifest)

@@ -125,6 +125,9 @@ class WorkloadKind:
     scale: tuple[Path, ...] | None = None
     """The field that the scale subresource sets, empty without one; None where it is the one of `replicas`."""
     templates: tuple[PodTemplate, ...] = field(default=())
+    wraps: Path = ()
+    """The field of each object that an object of the kind holds whole, with a ``*``: its pods are theirs. Empty for
+    none."""
     together: Group | None = None
     suspended: tuple[Path, ...] = ()
     """Fields that suspend an object when true: it makes no pods then."""
