@@ -11,7 +11,7 @@ from reconciler.core.decide.decide import decide
 from reconciler.core.decide.orders.rebalance import rebalance
 from reconciler.core.explain.workload import explain
 from reconciler.model.approval import ApprovalRule
-from reconciler.model.capacity import ClusterObservation
+from reconciler.model.capacity import ClusterObservation, PendingPods
 from reconciler.model.demand import Sample
 from reconciler.model.ids import ClusterName, TemplateName, WorkloadId
 from reconciler.model.placement import Placement
@@ -33,7 +33,7 @@ def dividing(*clusters: str | tuple[str, int], **fields: object) -> BurstPolicy:
 
 def counts(decided: Plan) -> dict[ClusterName, int]:
     """Return the groups of each changed placement as they will be."""
-    made = {}
+    made = dict[ClusterName, int]()
     for change in decided.changes:
         if isinstance(change, Place):
             made[change.placement.cluster] = change.placement.replicas
@@ -41,6 +41,8 @@ def counts(decided: Plan) -> dict[ClusterName, int]:
             made[change.after.cluster] = change.after.replicas
         elif isinstance(change, Revert):
             made[change.placement.cluster] = 0
+        elif isinstance(change, Move):
+            made |= {change.before.cluster: 0, change.after.cluster: change.after.replicas}
     return made
 
 
@@ -191,16 +193,55 @@ def test_an_approved_burst_goes_to_the_clusters_that_were_shown_with_the_groups_
     assert counts(plan(seen[0], seen[1], free("worker-3", 8, 8, 8), wanted=wanted, there=there)) == {}
 
 
-def test_groups_leave_a_lost_cluster_for_one_that_has_none_of_the_set() -> None:
+WORKERS = ("worker-2", "worker-3", "worker-4")
+
+
+def after_loss(third: int, fourth: int, **fields: object) -> dict[ClusterName, int]:
+    """Lose worker-2 with two groups, where the others have room for so many, and worker-3 has one group already."""
     clusters = [cluster(f"worker-{number}") for number in range(1, 5)]
-    there, policy = both(), dividing("worker-2", "worker-3", "worker-4")
-    wanted = fleet(SET, policy=policy, clusters=clusters)
-    seen = [lacks(12), free("worker-3", *GROUP * 4, bound={there[1].name: 4}, ready={there[1].name: 4})]
+    there, wanted = both(), fleet(SET, policy=dividing(*WORKERS, **fields), clusters=clusters)
+    seen = [
+        lacks(12),
+        free("worker-3", *GROUP * third, bound={there[1].name: 4}, ready={there[1].name: 4}),
+        free("worker-4", *GROUP * fourth),
+    ]
+    given = inputs(*seen, wanted=wanted, there=ledger(*there))
+    return counts(decide(replace(given, lost={there[0].cluster: NOW - timedelta(hours=1)})))
 
-    def moves(*more: ClusterObservation) -> list[tuple[ClusterName, int]]:
-        given = inputs(*seen, *more, wanted=wanted, there=ledger(*there))
-        decided = decide(replace(given, lost={there[0].cluster: NOW - timedelta(hours=1)}))
-        return [(each.after.cluster, each.after.replicas) for each in decided.changes if isinstance(each, Move)]
 
-    assert moves(free("worker-4", *GROUP * 2)) == [("worker-4", 2)]
-    assert moves(free("worker-4", *GROUP)) == []
+@pytest.mark.parametrize(
+    ("third", "fourth", "expected"),
+    [
+        (2, 2, {"worker-2": 0, "worker-3": 3}),
+        (1, 2, {"worker-2": 0, "worker-4": 2}),
+        (1, 1, {"worker-2": 0, "worker-3": 2, "worker-4": 1}),
+        (0, 1, {"worker-2": 1, "worker-4": 1}),
+        (0, 0, {}),
+    ],
+)
+def test_groups_leave_a_lost_cluster_as_far_as_others_have_room(
+    third: int, fourth: int, expected: dict[str, int]
+) -> None:
+    assert after_loss(third, fourth) == expected
+
+
+def test_the_bounds_of_a_set_outlive_the_loss_of_a_cluster() -> None:
+    assert after_loss(2, 2, distribution=Distribution(min_clusters=2)) == {
+        "worker-2": 0,
+        "worker-3": 2,
+        "worker-4": 1,
+    }
+
+
+def test_groups_leave_a_cluster_that_the_policy_no_longer_names() -> None:
+    there, wanted = both(), fleet(SET, policy=dividing("worker-3"))
+    seen = [lacks(12), standing(there[0])[0], free("worker-3", *GROUP * 2, bound={there[1].name: 4})]
+    assert counts(plan(*seen, wanted=wanted, there=ledger(*there))) == {"worker-2": 0, "worker-3": 3}
+
+
+def test_a_group_whose_pods_wait_for_a_node_stays() -> None:
+    there, wanted = burst("worker-2", 2), fleet(SET, policy=dividing())
+    waiting = PendingPods(replicas=1, shape=shape(8), since=NOW - timedelta(minutes=20))
+    stuck = free("worker-2", bound={there.name: 7}, ready={there.name: 7}, pending_pods={there.name: waiting})
+    decided = plan(lacks(8), stuck, free("worker-3", *GROUP * 2), wanted=wanted, there=ledger(there))
+    assert counts(decided) == {}

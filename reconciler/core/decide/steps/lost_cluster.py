@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from reconciler.core.decide.candidates.finder import CandidateFinder
-from reconciler.core.decide.candidates.gang import gangs_of
+from reconciler.core.decide.candidates.gang import divided_gang, gangs_of
 from reconciler.core.decide.state.pass_input import LostClusters, PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.relocate import Departure, may_relocate, move_restraint, relocate
@@ -77,7 +77,8 @@ def _leave_when_due(
     if since + timeout > inputs.now:
         working_plan.wake(since + timeout)
         return
-    if gangs_of(inputs, placement) or may_relocate(inputs, working_plan, placement):
+    whole = gangs_of(inputs, placement) and divided_gang(inputs, placement.workload) is None
+    if whole or may_relocate(inputs, working_plan, placement):
         departure = Departure(
             placement=placement,
             replicas=placement.replicas,

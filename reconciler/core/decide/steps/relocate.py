@@ -75,14 +75,14 @@ def may_relocate(inputs: PassInput, working_plan: WorkingPlan, placement: Placem
         and workload not in inputs.ledger.blocked
         and isinstance(inputs.demands.get(workload), Demand)
         and working_plan.cooling(workload) is None
-        and gang_of(inputs, workload, placement) is None
+        and not unit_of_workload(inputs, workload, placement).is_set
     )
 
 
 def relocate(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder, departure: Departure) -> None:
     """Move what leaves and has room elsewhere; what has none stays with the reason, or is reverted."""
     placement = departure.placement
-    whole = bool(placement.workload.request) or gang_of(inputs, placement.workload, placement) is not None
+    whole = bool(placement.workload.request) or unit_of_workload(inputs, placement.workload, placement).is_set
     step = _GangRelocation if whole else _Relocation
     step(inputs=inputs, working_plan=working_plan, finder=finder, departure=departure).decide()
 
@@ -187,7 +187,7 @@ class _Step:
 
 @dataclass(frozen=True, kw_only=True)
 class _Relocation(_Step):
-    """Replicas that stand alone, copies, and what runs once."""
+    """Replicas that stand alone, groups of a set that is divided, copies, and what runs once."""
 
     def decide(self) -> None:
         """Find room, then move."""

@@ -56,7 +56,9 @@ def is_movable(inputs: PassInput, working_plan: WorkingPlan, placement: Placemen
     """Tell whether replicas of a placement that find no node may run on any other cluster."""
     if not may_relocate(inputs, working_plan, placement):
         return False
-    return _patience(inputs, placement) is not None and not unit_of_workload(inputs, placement.workload).once
+    unit = unit_of_workload(inputs, placement.workload, placement)
+    # Pods of a group that has started are no replica that could go.
+    return _patience(inputs, placement) is not None and not unit.once and unit.gang is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
