@@ -34,6 +34,8 @@ class Candidate(NamedTuple):
     weight: int = 1
     # Value of the label that the policy spreads over.
     group: str = ""
+    # The entry of the policy that it is of, where these are filled one after the other; else 0.
+    tier: int = 0
     # The scores of the scorers that the policy weighs, in its order; empty where it weighs none.
     scores: tuple[Score, ...] = ()
 

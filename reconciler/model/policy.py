@@ -247,6 +247,8 @@ class Distribution:
     min_groups: int = 0
     """Values of the label with any replicas."""
     max_groups: int | None = None
+    tiers: bool = False
+    """Whether each entry of the policy's clusters is filled before the next one gets any."""
 
     @property
     def is_bounded(self) -> bool:

@@ -60,6 +60,18 @@ def test_balanced_goes_by_what_fits_in_all_and_not_by_what_is_missing() -> None:
     assert placed(made) == {"worker-2": 1, "worker-3": 3}
 
 
+def test_tiers_are_filled_one_after_the_other_and_the_strategy_divides_within_each() -> None:
+    tiers = tuple(ClusterPreference(match_labels={REGION: region}) for region in ("us", "eu"))
+    chosen = policy(StrategyName.BALANCED, *tiers, tiers=True)
+    made = plan(short(9), *roomy(20, 20, 4, 1), wanted=fleet(chosen))
+    assert placed(made) == {"worker-2": 2, "worker-3": 2, "worker-4": 4, "worker-5": 1}
+    said = [message(change, source=CommitId("5" * 40)) for change in made.changes]
+    assert [text for text in said if "20 of 40 free" in text]
+    there = ledger(placement("worker-4", 4), placement("worker-2", 3), placement("worker-3", 2))
+    home = plan(short(4), *roomy(20, 20, 4, 1), wanted=fleet(chosen), there=there, history=LONG_WANTED)
+    assert kept(home) == {"worker-2": 0, "worker-3": 0}
+
+
 def test_aggregated_takes_the_one_cluster_that_holds_all() -> None:
     made = plan(short(4), *roomy(3, 6, 5), wanted=fleet(policy(StrategyName.AGGREGATED)))
     assert placed(made) == {"worker-3": 4}

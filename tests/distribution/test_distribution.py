@@ -35,6 +35,7 @@ def _targets(draw: st.DrawFn, *, begun: bool = True) -> tuple[ClusterShare, ...]
                 least=draw(st.integers(0, 4)),
                 weight=draw(st.integers(0, 5)),
                 group=draw(st.sampled_from(GROUPS)),
+                tier=draw(st.integers(0, 1)),
             )
         )
     return tuple(made)
@@ -315,6 +316,27 @@ def test_the_region_that_holds_all_is_taken_where_there_may_be_one_only() -> Non
     one = Distribution(spread_by="region", max_groups=1)
     assert share_out(6, [*eu, *us], one).counts == {"worker-2": 3, "worker-3": 3}
     assert share_out(8, [*eu, *us], one).counts == {"worker-4": 5, "worker-5": 3}
+
+
+OWN = (target("2", 6), target("3", 3))
+RENTED = (target("4", 20)._replace(tier=1), target("5", 20)._replace(tier=1))
+
+
+@pytest.mark.parametrize("strategy", [StrategyName.BALANCED, StrategyName.WEIGHTED])
+def test_tier_is_filled_before_the_next_which_is_divided_by_the_strategy(strategy: StrategyName) -> None:
+    tiers = Distribution(strategy=strategy, tiers=True)
+    assert share_out(6, [*OWN, *RENTED], tiers).counts.keys() == {"worker-2", "worker-3"}
+    division = share_out(13, [*OWN, *RENTED], tiers)
+    assert division.counts == {"worker-2": 6, "worker-3": 3, "worker-4": 2, "worker-5": 2}
+    because = "20 of 40 free" if strategy is StrategyName.BALANCED else "weight 1 of 2"
+    assert division.because["worker-5"] == f"{strategy}: {because}"
+
+
+def test_last_tier_gives_back_first() -> None:
+    tiers = Distribution(strategy=StrategyName.BALANCED, tiers=True)
+    held = [target("2", 6), target("3", 3), *(target(name, 2)._replace(tier=1) for name in ("4", "5"))]
+    assert give_back(10, held, tiers) == {"worker-2": 6, "worker-3": 3, "worker-4": 1, "worker-5": 0}
+    assert sum(give_back(6, held, tiers)[name] for name in ("worker-4", "worker-5")) == 0
 
 
 def test_each_region_that_there_has_to_be_gets_one_before_the_first_cluster_gets_more() -> None:

@@ -20,10 +20,13 @@ PAGE = (CHECKOUT / "docs" / "how-to" / "spread.md").read_text()
 LAYOUT = CHECKOUT / "repo-layout"
 
 
-@pytest.mark.parametrize("place", [0, 1])
-def test_each_policy_it_shows_is_in_force_without_a_complaint(place: int) -> None:
-    shown, scored, _ = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-    policy = (shown, scored)[place]
+@pytest.mark.parametrize(
+    ("place", "strategy", "scorers"),
+    [(0, StrategyName.WEIGHTED, 0), (1, StrategyName.ORDERED, 3), (2, StrategyName.BALANCED, 0)],
+)
+def test_each_policy_it_shows_is_in_force_without_a_complaint(place: int, strategy: StrategyName, scorers: int) -> None:
+    *policies, _ = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    policy = policies[place]
     files = {
         path.relative_to(LAYOUT).as_posix(): path.read_bytes()
         for path in LAYOUT.rglob("*.yaml")
@@ -33,7 +36,6 @@ def test_each_policy_it_shows_is_in_force_without_a_complaint(place: int) -> Non
     parsed = {**files, "policies/a.yaml": policy.encode(), "policies/b.yaml": others.encode()}
     desired = assemble(CommitId(""), {path: parse_file(data) for path, data in parsed.items()})
     assert desired.problems == ()
-    strategy, scorers = (StrategyName.WEIGHTED, 0) if place == 0 else (StrategyName.ORDERED, 3)
     assert (strategy, scorers) in {
         (each.distribution.strategy, len(each.scoring)) for each in desired.policies.values()
     }

@@ -116,6 +116,10 @@ def wrong_workspace(more: str) -> list[str]:
             ),
         ),
         (
+            "distribution:\n  tiers: true",
+            "6: spec.distribution: tiers need a strategy that divides within them (try strategy: Balanced)",
+        ),
+        (
             "distribution:\n  minClusters: 3\n  maxClusters: 2",
             "6: spec.distribution: minClusters 3 is more than maxClusters 2 (try minClusters: 2)",
         ),

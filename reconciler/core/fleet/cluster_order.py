@@ -42,6 +42,9 @@ def ordered_candidates(
     policy follow, in no subset, unless a subset takes all of their nodes.
     """
     named: dict[ClusterName, ClusterPreference] = {}
+    tiers: dict[int, int] = {}
+    for tier, candidate in enumerate(policy.candidates if policy.distribution.tiers else ()):
+        tiers[id(candidate)] = tier
     for candidate in policy.candidates:
         if candidate.name is not None:
             named.setdefault(candidate.name, candidate)
@@ -70,6 +73,7 @@ def ordered_candidates(
             least=candidate.min_replicas,
             weight=candidate.weight,
             group=clusters[name].labels.get(label, "") if label and name in clusters else "",
+            tier=tiers.get(id(candidate), 0),
         )
         for rank, (name, candidate) in enumerate(named.items(), start=len(before) + 1)
     )

@@ -137,10 +137,15 @@ class DistributionFile(Strict):
     sets: Annotated[model.SetDivision, Field(strict=False)] = Field(
         _DEFAULTS.sets, description="A set on one cluster, or its groups divided over several, each whole."
     )
+    tiers: bool = Field(
+        False, description="Each entry of `clusters` is filled before the next; the strategy divides within an entry."
+    )
 
     @model_validator(mode="after")
     def _in_order(self) -> DistributionFile:
-        """Refuse a minimum above the maximum."""
+        """Refuse a minimum above the maximum, and tiers of clusters that are filled in order anyhow."""
+        if self.tiers and self.strategy is model.StrategyName.ORDERED:
+            raise refusal("tiers need a strategy that divides within them", "try strategy: Balanced")
         _in_order("minClusters", self.min_clusters, "maxClusters", self.max_clusters)
         if self.spread_constraint is not None:
             _in_order("minGroups", self.spread_constraint.min_groups, "maxClusters", self.max_clusters)
@@ -156,6 +161,7 @@ class DistributionFile(Strict):
             spread_by="" if spread is None else spread.spread_by_label,
             min_groups=0 if spread is None else spread.min_groups,
             max_groups=None if spread is None else spread.max_groups,
+            tiers=self.tiers,
         )
 
 

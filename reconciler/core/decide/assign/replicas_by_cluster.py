@@ -189,7 +189,7 @@ def describe_distribution(policy: BurstPolicy) -> str:
     if policy.fills_in_order:
         return ""
     distribution = policy.distribution
-    words = [str(distribution.strategy)]
+    words = [f"{distribution.strategy} in tiers" if distribution.tiers else str(distribution.strategy)]
     words += [f"at least {count(least, 'cluster')}"] if (least := distribution.min_clusters) else []
     words += [f"at most {count(most, 'cluster')}"] if (most := distribution.max_clusters) is not None else []
     words += [f"at least {describe_label_values(least, policy)}"] if (least := distribution.min_groups) else []

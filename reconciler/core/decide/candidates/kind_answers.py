@@ -27,6 +27,7 @@ def share_of(candidate: Candidate, *, most: int, capacity: int, keeps: int = 0) 
         candidate.least,
         candidate.weight,
         candidate.group,
+        candidate.tier,
     )
 
 

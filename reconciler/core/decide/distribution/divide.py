@@ -1,7 +1,8 @@
 """Division of replicas over clusters, and of fewer when some are taken back: the part common to all strategies.
 
 Each cluster or group that the policy requires gets one replica first, then the minimums are filled in order, as far as
-the replicas go; the strategy divides the rest.
+the replicas go; the strategy divides the rest. Where the clusters are in tiers, it divides within each, and the next
+tier gets what the ones before it have no room for (Karmada's overflow of cluster affinities).
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ def share_out(
     """
     strategy = _STRATEGIES[distribution.strategy]
     more = max(0, total - sum(share.keeps for share in shares))
-    chosen = cluster_bounds.choose(more, shares, distribution, strategy.precedence)
+    prefers = precedence(distribution.strategy)
+    chosen = cluster_bounds.choose(more, shares, distribution, prefers)
     clusters, groups = cluster_bounds.reached(chosen)
     out_of_reach = None
     if groups < min(distribution.min_groups, total) or clusters < min(distribution.min_clusters, total):
@@ -62,21 +64,22 @@ def share_out(
     if out_of_reach is None:
         more, raised = _raise(more, raised, {share.cluster: share.least for share in raised})
         taking = _shares_with_weight(raised)
-        raised = _fill(strategy.grow(more, taking), taking, raised)
+        raised = _fill(_by_tier(strategy.grow, more, taking), taking, raised)
     counts = {share.cluster: share.keeps for share in raised if share.keeps}
     taken = {share.rank for share in chosen}
     left_out = [share for share in shares if share.rank not in taken] if more else []
     return Division(
         counts=counts,
         because=_because(chosen, counts, sown, distribution, beyond),
-        left_out=tuple(sorted(left_out, key=strategy.precedence)),
+        left_out=tuple(sorted(left_out, key=prefers)),
         out_of_reach=out_of_reach,
     )
 
 
 def precedence(strategy: StrategyName) -> Callable[[ClusterShare], tuple[int, ...]]:
-    """Return the sort key by which a strategy prefers shares."""
-    return _STRATEGIES[strategy].precedence
+    """Return the sort key by which a strategy prefers shares, those of the first tier to all others."""
+    own = _STRATEGIES[strategy].precedence
+    return lambda share: (share.tier, *own(share))
 
 
 def reachable(more: int, shares: Sequence[ClusterShare], distribution: Distribution) -> int:
@@ -97,7 +100,8 @@ def give_back(total: int, shares: Sequence[ClusterShare], distribution: Distribu
     least (`ClusterShare.serving`), and of equal ones those that the strategy gives back first.
     """
     strategy, levels = _STRATEGIES[distribution.strategy], grades(shares)
-    by_preference = sorted(shares, key=lambda share: (not share.weight, share.best, *strategy.precedence(share)))
+    prefers = precedence(distribution.strategy)
+    by_preference = sorted(shares, key=lambda share: (not share.weight, share.best, *prefers(share)))
     sown = cluster_bounds.seeds(by_preference, distribution)[:total]
     more, raised = _raise(total, by_preference, {share.cluster: 1 for share in sown})
     for level in levels:
@@ -105,7 +109,7 @@ def give_back(total: int, shares: Sequence[ClusterShare], distribution: Distribu
         more, raised = _raise(more, raised, minimums)
     for level in levels:
         taking = [share._replace(most=max(share.keeps, share.at_least(level))) for share in _shares_with_weight(raised)]
-        counts = strategy.shrink(more, taking)
+        counts = _by_tier(strategy.shrink, more, taking)
         more -= sum(counts) - sum(share.keeps for share in taking)
         raised = _fill(counts, taking, raised)
     for level in levels:
@@ -115,7 +119,8 @@ def give_back(total: int, shares: Sequence[ClusterShare], distribution: Distribu
 
 def returns(distribution: Distribution) -> str:
     """Say which cluster gives back first."""
-    return f"{distribution.strategy}: {_STRATEGIES[distribution.strategy].RETURNS}"
+    tiers = "the last tier gives back first, and in it " if distribution.tiers else ""
+    return f"{distribution.strategy}: {tiers}{_STRATEGIES[distribution.strategy].RETURNS}"
 
 
 def _raise(
@@ -131,6 +136,22 @@ def _raise(
         raised[share.cluster] = share._replace(keeps=share.keeps + given) if given else share
         more -= given
     return more, tuple(raised[share.cluster] for share in shares)
+
+
+def _by_tier(
+    divide: Callable[[int, Sequence[ClusterShare]], tuple[int, ...]], more: int, shares: Sequence[ClusterShare]
+) -> tuple[int, ...]:
+    """Divide within one tier after the other, each as far as it has room; return all shares."""
+    tiers = sorted({share.tier for share in shares})
+    if tiers == tiers[:1]:
+        return divide(more, shares)
+    counts: dict[ClusterName, int] = {}
+    for tier in tiers:
+        here = [share for share in shares if share.tier == tier]
+        given = divide(more, here)
+        counts |= {share.cluster: has for share, has in zip(here, given, strict=True)}
+        more -= sum(given) - sum(share.keeps for share in here)
+    return tuple(counts[share.cluster] for share in shares)
 
 
 def _shares_with_weight(shares: Sequence[ClusterShare]) -> list[ClusterShare]:
@@ -160,11 +181,13 @@ def _because(
     growing = [share for share in chosen if counts.get(share.cluster, 0) > share.keeps]
     aggregated = distribution.strategy is StrategyName.AGGREGATED
     taking = _shares_with_weight(growing if aggregated else [*chosen, *beyond])
-    for share, why in zip(growing, strategy.because(growing, taking), strict=True):
-        count = counts[share.cluster]
-        if count <= share.least:
-            reason = f"its minimum of {share.least}"
-        else:
-            reason = "one for each that there has to be" if count == 1 and share in sown else why
-        reasons[share.cluster] = f"{distribution.strategy}: {reason}"
+    for tier in sorted({share.tier for share in growing}):
+        here, others = ([share for share in of if share.tier == tier] for of in (growing, taking))
+        for share, why in zip(here, strategy.because(here, others), strict=True):
+            count = counts[share.cluster]
+            if count <= share.least:
+                reason = f"its minimum of {share.least}"
+            else:
+                reason = "one for each that there has to be" if count == 1 and share in sown else why
+            reasons[share.cluster] = f"{distribution.strategy}: {reason}"
     return reasons

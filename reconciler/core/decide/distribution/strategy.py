@@ -29,6 +29,8 @@ class ClusterShare(NamedTuple):
     weight: int = 1
     # Its value of the label that the policy spreads over.
     group: str = ""
+    # Its tier: those of a higher one get replicas only once all of a lower one are full.
+    tier: int = 0
     # Of the replicas that it has, those that serve at least so well, the best first and all last; empty where they
     # serve equally well, or where it has none to give back.
     serving: tuple[int, ...] = ()

@@ -54,8 +54,8 @@ class Ranking:
     def order(self, workload: WorkloadId) -> tuple[Candidate, ...]:
         """Return the clusters that a workload may use, the highest score first, then as its policy has them.
 
-        Each has its rank in that order, and its scores. The subsets of a WorkloadSpread keep their order. Where a
-        policy weighs no scorer, this is the very tuple that the fleet's order has.
+        Each has its rank in that order, and its scores. The subsets of a WorkloadSpread and the tiers of a policy keep
+        their order. Where a policy weighs no scorer, this is the very tuple that the fleet's order has.
         """
         candidates, policy = self._inputs.reach.order(workload), self._inputs.desired.policies[workload]
         if not policy.scoring:
@@ -118,5 +118,8 @@ def _ranked(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
     subsets: dict[str, int] = {}
     for candidate in candidates:
         subsets.setdefault(candidate.subset, candidate.rank)
-    order = sorted(candidates, key=lambda candidate: (subsets[candidate.subset], -candidate.score, candidate.rank))
+    order = sorted(
+        candidates,
+        key=lambda candidate: (subsets[candidate.subset], candidate.tier, -candidate.score, candidate.rank),
+    )
     return tuple(candidate._replace(rank=rank) for rank, candidate in enumerate(order, start=1))
