@@ -14,6 +14,7 @@ from reconciler.model.capacity import MissingReplicas
 from reconciler.model.demand import Sample
 from reconciler.model.plan import Reason
 from reconciler.model.policy import Desired
+from reconciler.model.signal import ReplicaRequest
 from reconciler.model.workload import Json
 from tests.builders.fleet_files import FLEET, load, workspace
 from tests.builders.inputs import NOW, VLLM, free, inputs, ledger, ordering, placement, plan, seconds, short
@@ -105,6 +106,30 @@ def test_what_runs_once_has_one_copy_whatever_its_form(form: str) -> None:
     assert made.suppressed == ()
     again = plan(short(6, running=0, held=True), *roomy(), wanted=wanted, there=ledger(first))
     assert (again.changes, {held.reason for held in again.suppressed}) in [((), {Reason.RUNS_ONCE}), ((), set())]
+
+
+@pytest.mark.parametrize("form", ["chart", "chart of a Job", "Pod", "kind in no table"])
+def test_a_copy_of_what_runs_once_needs_room_for_all_pods_that_it_has_at_home(form: str) -> None:
+    wanted = FORMS[form]
+    assert [problem for problem in wanted.problems if "where its replicas are written" in problem.message] == []
+    made = plan(
+        short(6, running=0, held=True), free("worker-2", 5), free("worker-3", 2, 4), *roomy()[2:], wanted=wanted
+    )
+    (first,) = begun(made)
+    assert (first.cluster, first.replicas, first.shape.group_size) == ("worker-3", 1, 6)
+    nowhere = plan(short(6, running=0, held=True), free("worker-2", 5), wanted=wanted)
+    assert (begun(nowhere), nowhere.suppressed[0].reason) == ([], Reason.NOTHING_FITS)
+
+
+def test_a_queue_tells_how_many_pods_a_job_has_that_has_none_yet() -> None:
+    seen = short(0, running=0, held=True)
+    (job,) = seen.workloads
+    ask = ReplicaRequest(
+        signal="kueue queue-a", replicas=6, since=NOW - seconds(45), cause="waits for quota", beyond=False
+    )
+    queued = replace(seen, workloads=(replace(job, asks=(ask,)),))
+    made = plan(queued, free("worker-2", 5), free("worker-3", 8), wanted=FORMS["chart of a Job"])
+    assert [(first.cluster, first.shape.group_size) for first in begun(made)] == [("worker-3", 6)]
 
 
 def test_units() -> None:

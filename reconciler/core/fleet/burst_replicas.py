@@ -64,7 +64,7 @@ class _Cache:
         if (
             last is not None
             and last[0][0] is template.spec
-            and last[0][1:] == (template.ref, fixed)
+            and last[0][1:] == (template.ref, fixed, template.runs_once)
             and last[1] == kinds
         ):
             counted, findings = last[2]
@@ -72,7 +72,8 @@ class _Cache:
             if len(self._last) >= _CACHED:
                 self._last.clear()
             counted, findings = _with_replica_sites(template, fixed, kinds)
-            self._last[template.workload] = (template.spec, template.ref, fixed), kinds, (counted, findings)
+            key = template.spec, template.ref, fixed, template.runs_once
+            self._last[template.workload] = key, kinds, (counted, findings)
         made = replace(
             template,
             spec=counted.spec,
@@ -187,6 +188,8 @@ def _without_path(
     if gang or (resource is None and template.uses_replicas):
         return template, ()
     number = 1 if resource is None else _own_number(resource.manifest, kinds) or 1
+    if template.runs_once:
+        return replace(template, copy=number), ()  # there is one copy, with as many pods as at home
     name, where = _likely_path(template.spec)
     hint = f"try the annotation {REPLICAS}: {name}:{where}" if where else f'write "{SHARE}" where the count belongs'
     warning = Finding(

@@ -208,6 +208,25 @@ def counted_workload(
     return measurement.counted(workload, observation)
 
 
+def _as_one_run(seen: WorkloadObservation) -> WorkloadObservation:
+    """Convert the pods of what runs once into the one copy that its template deploys: a replica of all of them.
+
+    How many they are is known by the object on the primary, or by what asks for its pods before there are any.
+    """
+    pods = max([seen.wanted, *(ask.replicas for ask in seen.asks)])
+    if pods <= 1 or seen.shape is None:
+        return seen
+    lacks = bool(seen.waiting) or seen.running < seen.wanted
+    return replace(
+        seen,
+        wanted=min(1, seen.wanted),
+        running=0 if lacks else min(1, seen.running),
+        waiting=tuple(replace(step, replicas=1) for step in seen.waiting[:1]),
+        asks=tuple(replace(ask, replicas=1) for ask in seen.asks),
+        shape=replace(seen.shape, group_size=seen.shape.group_size * pods),
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Primary:
     """Workloads and signals of one primary cluster, freshly seen."""
@@ -309,10 +328,11 @@ class _Measurement:
         wanted, running = (seen.wanted, seen.running) if seen else (0, 0)
         if unit is not None and unit.unknown and running < wanted:
             stale = (*stale, unit.unknown)
-        # 6. All signals, by `merge`. A gang that does not divide bursts as one copy, however many are asked for.
+        # 6. All signals, by `merge`. Of a gang that does not divide, and of what runs once, one copy bursts at most.
         steps = merge(max(0, wanted - running), seen.waiting if seen else (), asks, policy.scale_up_window)
-        if steps and gang is not None and not gang.divisible:
-            steps = (replace(steps[0], replicas=min(gang.copy, sum(step.replicas for step in steps))),)
+        copy = gang.copy if gang is not None and not gang.divisible else template.copy if template.runs_once else None
+        if steps and copy is not None:
+            steps = (replace(steps[0], replicas=min(copy, sum(step.replicas for step in steps))),)
         # 7. Spare replicas, as long as any is missing. A gang and what runs once have none.
         needed = steps
         if policy.headroom and gang is None and not template.runs_once:
@@ -435,10 +455,11 @@ class _Measurement:
     def _with_shape(
         self, seen: WorkloadObservation, template: WorkloadTemplate, primary: ClusterObservation
     ) -> WorkloadObservation:
-        """Complete the shape of a replica with what its template leaves to clusters."""
-        return with_primary_shape(
+        """Complete the shape of a replica with what its template leaves to clusters; of a copy that is one run, all."""
+        shaped = with_primary_shape(
             seen, template, self.desired.kinds, ranges=self.limit_ranges, classes=primary.runtime_classes
         )
+        return _as_one_run(shaped) if template.runs_once and template.copy == 1 else shaped
 
 
 def _extend(
