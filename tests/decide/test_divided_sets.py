@@ -6,6 +6,8 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.orders.rebalance import rebalance
@@ -18,9 +20,11 @@ from reconciler.model.placement import Placement
 from reconciler.model.plan import Move, Place, Plan, Reason, Resize, Revert
 from reconciler.model.policy import BurstPolicy, Distribution, GroupTopology, SetDivision, StrategyName
 from reconciler.model.workload import WorkloadRef
+from tests.builders.examples import examples
 from tests.builders.group_bursts import SET, burst, fleet, grouped, lacks, roomy
 from tests.builders.inputs import NOW, VLLM, cluster, free, inputs, ledger, ordering, plan, shape, short
 from tests.builders.workload_kinds import SAMPLES, lws
+from tests.capacity.test_chart_gangs import charted, shows
 from tests.capacity.test_exclusive_topology import EXCLUSIVE, named, racks
 from tests.decide.test_approval import awaited, proposed
 
@@ -245,3 +249,33 @@ def test_a_group_whose_pods_wait_for_a_node_stays() -> None:
     stuck = free("worker-2", bound={there.name: 7}, ready={there.name: 7}, pending_pods={there.name: waiting})
     decided = plan(lacks(8), stuck, free("worker-3", *GROUP * 2), wanted=wanted, there=ledger(there))
     assert counts(decided) == {}
+
+
+def test_groups_of_a_chart_are_divided_as_the_primary_shows_them() -> None:
+    seen = [shows(8, (shape(8), 4), number=4), free("worker-2", *GROUP), free("worker-3", *GROUP)]
+    assert counts(plan(*seen, wanted=charted(policy=dividing()))) == {"worker-2": 1, "worker-3": 1}
+    assert counts(plan(*seen, wanted=charted())) == {}
+
+
+def test_copies_of_a_chart_are_not_divided() -> None:
+    seen = [shows(8, (shape(8), 4), number=2, running=0), free("worker-2", *GROUP), free("worker-3", *GROUP)]
+    assert counts(plan(*seen, wanted=charted(shared=False, policy=dividing()))) == {}
+
+
+nodes = st.lists(st.integers(0, 9), min_size=1, max_size=5)
+
+
+@given(second=nodes, third=nodes, each=st.integers(1, 4), size=st.integers(1, 3), missing=st.integers(1, 5))
+@examples(10)
+def test_each_cluster_in_order_takes_the_groups_whose_pods_its_nodes_hold(
+    second: list[int], third: list[int], each: int, size: int, missing: int
+) -> None:
+    wanted = fleet(lws("{{ replicas }}", size, worker=each), policy=dividing())
+    home = short(missing * size, running=0, replica=shape(each))
+    decided = plan(home, free("worker-2", *second), free("worker-3", *third), wanted=wanted)
+    expected, left = dict[ClusterName, int](), missing
+    for name, free_gpus in (("worker-2", second), ("worker-3", third)):
+        groups = min(left, sum(gpus // each for gpus in free_gpus) // size)
+        expected |= {ClusterName(name): groups} if groups else {}
+        left -= groups
+    assert counts(decided) == expected
