@@ -7,7 +7,6 @@ from datetime import timedelta
 from fractions import Fraction
 from unittest.mock import patch
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,11 +15,10 @@ from reconciler.core.decide.candidates.finder import CandidateFinder
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.distribution.webster import Claim, apportion
 from reconciler.core.decide.state.enrolment import Enrolment
-from reconciler.core.decide.state.in_flight import flight, flight_on
 from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.decide.state.pass_memory import PassMemory
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.observe.demand import measure, next_history
-from reconciler.core.observe.rollouts import Rollouts
 from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import Observed
 from reconciler.model.cluster import ScalableNodes
@@ -193,10 +191,10 @@ def enrolled(situation: PassInput) -> PassInput:
 @given(situations(), st.data())
 @examples(2)
 def test_refusals_that_are_kept_change_no_later_plan(situation: PassInput, data: st.DataObject) -> None:
-    kept = enrolled(situation)
-    decide(kept)
+    kept, memory = enrolled(situation), PassMemory()
+    decide(kept, memory)
     after = data.draw(later(kept))
-    assert decide(after) == decide(enrolled(after))
+    assert decide(after, memory) == decide(enrolled(after))
 
 
 def test_many_that_wait_ask_each_cluster_once() -> None:
@@ -260,13 +258,13 @@ def test_a_bug_is_no_answer_to_others_of_the_kind() -> None:
 
 
 def test_next_pass_asks_no_cluster_that_has_not_changed() -> None:
-    first = enrolled(inputs(short(2), free("worker-2", 0), free("worker-3", 0)))
-    decide(first)
+    first, memory = enrolled(inputs(short(2), free("worker-2", 0), free("worker-3", 0))), PassMemory()
+    decide(first, memory)
     seen = {name: replace(seen, observed_at=NOW + seconds(5)) for name, seen in first.observed.clusters.items()}
     seen[ClusterName("worker-3")] = free("worker-3", 0, 0)
     rooms = []
     with patch.object(ClusterCapacity, "count", lambda room, *_: rooms.append(room) or 0):
-        decide(replace(first, now=NOW + seconds(5), observed=Observed(clusters=seen)))
+        decide(replace(first, now=NOW + seconds(5), observed=Observed(clusters=seen)), memory)
     assert len(rooms) == 1
 
 
@@ -289,18 +287,6 @@ def test_seats_go_to_the_largest_exact_claim(drawn: list[tuple[int, int, int]], 
         }
         seats[min(open_to, key=bids.__getitem__)] += 1
     assert apportion(more, claims) == tuple(seats)
-
-
-@pytest.mark.parametrize("minutes", [-1, 0, 1, 4, 6, 30])
-def test_replicas_in_flight_are_the_same_whether_or_not_they_were_asked_for_before(minutes: int) -> None:
-    placements = (placement("worker-2", 3), placement("worker-2", 2, workload=WORKLOADS[0], created=NOW))
-    seen, policies = free("worker-2", 8, bound={placements[0].name: 1}), desired().policies
-    rollouts, moment = Rollouts(), NOW + timedelta(minutes=minutes)
-    flight_on(ClusterName("worker-2"), placements, seen, rollouts=rollouts, policies=policies, now=NOW)
-    later = replace(seen, observed_at=moment)
-    assert flight_on(
-        ClusterName("worker-2"), placements, later, rollouts=rollouts, policies=policies, now=moment
-    ) == flight(placements, later, rollouts, policies, moment)
 
 
 def test_candidate_with_room_or_replicas_keeps_every_other_field() -> None:
@@ -337,11 +323,10 @@ def test_bursts_in_other_orders_are_of_other_kinds_while_added_nodes_count() -> 
     assert kinds == again
 
 
-def test_nothing_is_kept_of_requests_which_come_and_go() -> None:
+def test_requests_which_come_and_go_are_of_no_kind_of_bursts() -> None:
     situation = enrolled(inputs(free("worker-2", 8), there=ledger(requests={TRAIN: record(request())})))
     finder = CandidateFinder(situation, WorkingPlan(situation))
     assert finder.burst_kind(situation.desired.templates[TRAIN], shape(1)) is None
-    assert not situation.reach.burst_kinds
 
 
 def test_a_burst_whose_source_cannot_be_read_answers_for_no_other() -> None:

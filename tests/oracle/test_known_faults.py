@@ -75,9 +75,6 @@ def test_what_has_no_node_is_given_back_first() -> None:
     assert faults.what_has_no_node_is_given_back_first()
 
 
-@pytest.mark.xfail(
-    strict=True, raises=AssertionError, reason="a decision writes answers into the reach and the enrolment of its input"
-)
 def test_decision_writes_nothing_into_its_input() -> None:
     assert faults.decision_writes_nothing_into_its_input()
 

@@ -16,6 +16,7 @@ from reconciler.core.decide.candidates.finder import CandidateFinder
 from reconciler.core.decide.orders.api_orders import carry_out_orders
 from reconciler.core.decide.state.gate import NO_GATES, Bursts, Gates
 from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.decide.state.pass_memory import PassMemory
 from reconciler.core.decide.state.working_plan import Frozen, WorkingPlan
 from reconciler.core.decide.steps.burst_turns import burst_turns
 from reconciler.core.decide.steps.close_requests import close_finished
@@ -48,28 +49,33 @@ _ROUNDS = 5
 """Times that a pass is decided anew without the workloads of which a decision failed; nearly always once is enough."""
 
 
-def decide(inputs: PassInput) -> Plan:
-    """Decide a whole pass. The same input gives the same plan.
+def decide(inputs: PassInput, memory: PassMemory | None = None) -> Plan:
+    """Decide a whole pass. The same input gives the same plan, and is left as it is.
+
+    A `memory` of the passes before spares work and changes no plan; only one decision at a time may have it.
 
     A workload of which no decision can be made, since an exception that nothing foresaw gets in the way, keeps its
     placements until they expire; the pass is decided anew without it, as if it had not begun with it. Orders alike.
     """
-    if uses_approval(inputs):
-        return settle_gates(inputs, partial(_decide_turns, inputs))
-    return _decide_turns(inputs, NO_GATES)[0]
+    decide_turns = partial(_decide_turns, inputs, PassMemory() if memory is None else memory)
+    return settle_gates(inputs, decide_turns) if uses_approval(inputs) else decide_turns(NO_GATES)[0]
 
 
-def _decide_turns(inputs: PassInput, gates: Gates) -> tuple[Plan, Bursts]:
+def _decide_turns(inputs: PassInput, memory: PassMemory, gates: Gates) -> tuple[Plan, Bursts]:
     in_order = InOrder()
-    decided = _decide(inputs, partial(_decide_all, rule=in_order), gates)
-    return _decide(inputs, partial(_decide_all, rule=ToQuota(in_order.quotas)), gates) if in_order.quotas else decided
+    decided = _decide(inputs, partial(_decide_all, rule=in_order), memory, gates)
+    if not in_order.quotas:
+        return decided
+    return _decide(inputs, partial(_decide_all, rule=ToQuota(in_order.quotas)), memory, gates)
 
 
-def _decide(inputs: PassInput, steps: Callable[[WorkingPlan], None], gates: Gates = NO_GATES) -> tuple[Plan, Bursts]:
+def _decide(
+    inputs: PassInput, steps: Callable[[WorkingPlan], None], memory: PassMemory, gates: Gates = NO_GATES
+) -> tuple[Plan, Bursts]:
     """Decide, anew with those frozen of which a decision has failed, until none fails any more."""
     frozen: Frozen = {}
     for _ in range(_ROUNDS):
-        working_plan = WorkingPlan(inputs, frozen, gates)
+        working_plan = WorkingPlan(inputs, frozen, gates, memory=memory)
         steps(working_plan)
         failed = {about: bug for about, bug in working_plan.bugs.items() if about not in frozen}
         if not failed:
@@ -162,7 +168,7 @@ def receive(inputs: PassInput, held: tuple[Suppressed, ...]) -> Plan:
     `held` is what the last whole pass suppressed, which stays so for all workloads that are not changed here. Manual
     changes come first all the same: a later commit would hide them.
     """
-    plan, _ = _decide(inputs, _receive)
+    plan, _ = _decide(inputs, _receive, PassMemory())
     changed = {answer.workload for answer in plan.answers.values() if answer.change is not None}
     still = (suppressed for suppressed in held if suppressed.workload not in changed)
     return replace(plan, suppressed=(*plan.suppressed, *still), wake_at=inputs.now)

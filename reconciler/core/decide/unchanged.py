@@ -8,11 +8,12 @@ to the moment at which the plan itself says that time alone may decide otherwise
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from datetime import timedelta
 
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.decide.state.pass_memory import PassMemory
 from reconciler.core.observe.demand import unseen
 from reconciler.model.capacity import ClusterObservation, Observed
 from reconciler.model.plan import Plan
@@ -30,17 +31,19 @@ _COMPARED = tuple(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecidedPass:
-    """A pass as it was decided, without any taking over."""
+    """A pass as it was decided, without any taking over, and what the next one may use of it."""
 
     inputs: PassInput
     plan: Plan
+    memory: PassMemory = field(default_factory=PassMemory, compare=False)
 
 
 def decide_again(inputs: PassInput, before: DecidedPass | None) -> DecidedPass:
-    """Return the pass `before` where its plan holds for this input too; else decide."""
+    """Return the pass `before` where its plan holds for this input too; else decide, with what that one knows."""
     if before is not None and _holds(before, inputs):
         return before
-    return DecidedPass(inputs=inputs, plan=decide(inputs))
+    memory = PassMemory() if before is None else before.memory
+    return DecidedPass(inputs=inputs, plan=decide(inputs, memory), memory=memory)
 
 
 def _holds(before: DecidedPass, inputs: PassInput) -> bool:

@@ -6,8 +6,7 @@ of placements only looks clusters up in a set.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Mapping
-from itertools import count
+from collections.abc import Collection, Iterable, Mapping
 
 from reconciler.core.fleet.object_owners import ObjectOwners
 from reconciler.core.fleet.sources.patches import PatchedTemplates
@@ -17,7 +16,6 @@ from reconciler.core.pods.taints import untolerated_taint
 from reconciler.core.spread.subset_pods import subset_of
 from reconciler.core.spread.subset_selection import allows_cluster, node_requirements, selects_cluster
 from reconciler.model.candidate import Candidate
-from reconciler.model.capacity import ReplicaShape
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
 from reconciler.model.kubernetes.scheduling import Taint, Toleration
 from reconciler.model.kubernetes.workload_spread import WorkloadSpread
@@ -155,17 +153,6 @@ class ClusterOrder:
         self.makers = ObjectOwners(desired)
         self.patched = PatchedTemplates(desired)
         self.drafts = SubsetDrafts(desired, self.patched)
-        self._kinds: dict[Hashable, int] = {}
-        self._numbers = count()
-        self.burst_kinds: dict[tuple[WorkloadId, bool], int | None] = {}
-        """The number of each burst, with and without helm; None where answers are its own: see `CandidateFinder`."""
-        self.usual_kinds: dict[WorkloadId, tuple[ReplicaShape, bool, tuple[Hashable, ...]]] = {}
-        """The last shape of each burst whose kind follows from files and from that alone, with or without helm, and its
-        kind."""
-        self.likenesses: dict[WorkloadId, tuple[ReplicaShape, ReplicaShape, int]] = {}
-        """The last shape of each burst, with the RuntimeClass that it brings along, and the number of its likeness."""
-        self.refusals: dict[ClusterName, tuple[tuple[object, ...], dict[Hashable, Refusal]]] = {}
-        """The refusals of clusters without room, by kind of burst, with what their room was counted from."""
 
     def with_requests(self, desired: Desired, changed: Collection[WorkloadId]) -> ClusterOrder:
         """Return the order for a fleet that differs in these requests only; other answers are kept."""
@@ -176,18 +163,8 @@ class ClusterOrder:
         other._scheduled, other._renews = self._scheduled, self._renews
         other._approval, other._bounded = self._approval, self._bounded
         other.drafts, other.patched = self.drafts, self.patched
-        other.refusals = self.refusals
-        other.burst_kinds, other._kinds, other._numbers = self.burst_kinds, self._kinds, self._numbers
-        other.likenesses, other.usual_kinds = self.likenesses, self.usual_kinds
         other.makers = self.makers.with_requests(desired, changed)
         return other
-
-    def kind_number(self, kind: Hashable) -> int:
-        """Return a number for a part of what decides how clusters answer a burst, which is quicker to compare.
-
-        It is the number of no other kind, whichever threads ask at the same time.
-        """
-        return self._kinds.setdefault(kind, next(self._numbers))
 
     def order(self, workload: WorkloadId) -> tuple[Candidate, ...]:
         """Return the clusters that a workload with a policy may burst to, in order."""

@@ -10,8 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
-from functools import cached_property
-from operator import is_
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -111,8 +109,6 @@ Answer = TypeVar("Answer")
 
 _NONE_ADDED = Resources()
 _NO_REFUSALS: Mapping[ClusterSubset, Refusal] = MappingProxyType({})
-_MOST_KINDS = 1000
-"""Kinds of bursts whose refusals a cluster keeps from pass to pass."""
 
 MOST = 10**6
 """More replicas than any cluster holds: asks for all that it can take, not only for those that are missing."""
@@ -151,6 +147,10 @@ class CandidateFinder:
         self.conflicts = ObjectConflicts(inputs, working_plan)
         self._engines = tuple(sorted({cluster.engine for cluster in self._desired.clusters.values()}))
         self.refusals = RefusalCache()
+        self._kinds: dict[WorkloadId, int | None] = {}
+        """The number of what files say of each burst; None where its answers are its own."""
+        self._likenesses: dict[WorkloadId, tuple[ReplicaShape, ReplicaShape, int]] = {}
+        """The last shape of each burst, with the RuntimeClass that it brings along, and the number of its likeness."""
         self._answers: dict[tuple[Hashable, bool], KindAnswers] = {}
         self._room_by_cluster: dict[Hashable, tuple[Hashable, Mapping[ClusterName, int] | None]] = {}
         self._first_untried: dict[WorkloadId, int] = {}
@@ -441,21 +441,16 @@ class CandidateFinder:
 
     def _asked_before(self, kind: tuple[Hashable, ...], cluster: ClusterName) -> Refusal | None:
         """Return the refusal of an earlier pass, if nothing that a cluster's room is counted from has changed since."""
-        basis, kept = self.capacity.basis(cluster), self._inputs.reach.refusals.get(cluster)
-        if basis is None or kept is None or not all(map(is_, basis, kept[0])):
-            return None
-        return kept[1].get(kind[1:])
+        basis = self.capacity.basis(cluster)
+        return None if basis is None else self._working_plan.memory.refusal(kind[1:], cluster, basis)
 
     def _keep(self, kind: tuple[Hashable, ...], answer: Candidate | Refusal) -> None:
         """Keep for later passes that a cluster has no room for bursts of a kind."""
         if isinstance(answer, Candidate) or answer.reason is not Reason.NO_CAPACITY:
             return
-        basis, kept = self.capacity.basis(answer.cluster), self._inputs.reach.refusals.get(answer.cluster)
-        if basis is None:
-            return
-        if kept is None or len(kept[1]) >= _MOST_KINDS or not all(map(is_, basis, kept[0])):
-            kept = self._inputs.reach.refusals[answer.cluster] = basis, {}
-        kept[1][kind[1:]] = answer
+        basis = self.capacity.basis(answer.cluster)
+        if basis is not None:
+            self._working_plan.memory.keep(kind[1:], answer, basis)
 
     def contained(self, candidate: Candidate, look: Callable[[], T | Refusal]) -> T | Refusal:
         """Look at one candidate behind the bulkhead: one that cannot be assessed is refused, and the next is taken."""
@@ -561,17 +556,13 @@ class CandidateFinder:
         They are its own where they depend on what the workload has on the cluster, on its restraints, or on objects of
         its own: see `assess`.
         """
-        workload, key = template.workload, (template.workload, self._observed.helm)
+        workload = template.workload
         if workload.request:
-            return None  # each is gone one day, and what files say is kept for longer
-        usual = self.usual_kind(workload, shape)
-        if usual is not None:
-            return usual
-        kinds = self._inputs.reach.burst_kinds
-        if key not in kinds:
+            return None  # each is gone one day, and numbers of kinds are kept for longer
+        if workload not in self._kinds:
             by_files = self._kind_by_files(template)
-            kinds[key] = None if by_files is None else self._inputs.reach.kind_number(by_files)
-        kind, restraints = kinds[key], self._working_plan.restraints(workload)
+            self._kinds[workload] = None if by_files is None else self._working_plan.memory.number(by_files)
+        kind, restraints = self._kinds[workload], self._working_plan.restraints(workload)
         has_own = (
             kind is None
             or workload in self.unwritten
@@ -582,39 +573,23 @@ class CandidateFinder:
             return None
         own, likeness = self._likeness(workload, template, shape)
         clusters = self._inputs.reach.named(workload) if self.capacity.has_defaults or own.who else ()
-        answer = (
+        return (
             id(self._ranking.order(workload)),  # which the ranking keeps; `order` may be of this moment alone
             kind,
             likeness,
             self.capacity.repelling_domains(clusters, [own]) if own.who else None,
             self.capacity.namespaces_with_defaults(clusters, [own]),
         )
-        if self._is_usual and not own.who and not self._desired.policies[workload].scoring:
-            self._inputs.reach.usual_kinds[workload] = shape, self._observed.helm, answer
-        return answer
-
-    def usual_kind(self, workload: WorkloadId, shape: ReplicaShape) -> tuple[Hashable, ...] | None:
-        """Return the kind that a burst of this shape has had in earlier passes, if it follows from files alone."""
-        known = self._inputs.reach.usual_kinds.get(workload) if self._is_usual else None
-        if known is None or known[0] is not shape or known[1] != self._observed.helm:
-            return None
-        has_own = self._working_plan.restraints(workload) or self.conflicts.is_seen_elsewhere(workload)
-        return None if has_own else known[2]
-
-    @cached_property
-    def _is_usual(self) -> bool:
-        """Whether files, and the shapes of replicas, are all that the kinds of bursts may follow from in this pass."""
-        return not (self.unwritten or self._inputs.reach.makers.has_requests or self.capacity.has_defaults)
 
     def _likeness(
         self, workload: WorkloadId, template: WorkloadTemplate, shape: ReplicaShape
     ) -> tuple[ReplicaShape, int]:
         """Return the shape of a burst with the RuntimeClass that it brings along, and the number of its likeness."""
-        kept = self._inputs.reach.likenesses
+        kept = self._likenesses
         entry = kept.get(workload)
         if entry is None or entry[0] is not shape:
             own = with_included_runtime_class(shape, (item.manifest for item in template.spec.manifests))
-            entry = kept[workload] = shape, own, self._inputs.reach.kind_number(("likeness", own.likeness))
+            entry = kept[workload] = shape, own, self._working_plan.memory.number(("likeness", own.likeness))
         return entry[1:]
 
     def _kind_by_files(self, template: WorkloadTemplate) -> Hashable | None:

@@ -21,7 +21,6 @@ from reconciler.core.capacity.pod_requirements import (
     request_likeness,
     request_requirements,
 )
-from reconciler.core.decide.state.standing_burst import StandingBurst
 from reconciler.core.engines import engine
 from reconciler.core.fleet.admission import DEFAULT_DURATION
 from reconciler.core.fleet.cluster_order import ClusterOrder
@@ -120,8 +119,6 @@ class Enrolment:
         self.bugs: dict[WorkloadId, Bug] = {}
         """Requests that cannot be enrolled, since an exception that nothing foresaw gets in the way: they stay as they
         are."""
-        self._lacking: tuple[Placements, frozenset[WorkloadId]] | None = None
-        self._unsure: frozenset[WorkloadId] = frozenset()
         self._differing: frozenset[WorkloadId] | None = None
         self._keys: dict[str, tuple[WorkloadId, ...]] | None = None
         if before is not None and before.base is base:
@@ -135,8 +132,6 @@ class Enrolment:
         self.entries = {workload: entry for workload, entry in entries.items() if entry is not None}
         self.reservations = tuple(sorted(filter(self._reserves, self.records)))
         self.desired = self._fleet(self.base, self.entries)
-        self.standing: dict[WorkloadId, StandingBurst] = {}
-        """What earlier passes have found out about bursts of this fleet that wait."""
         self.reach = ClusterOrder(self.desired)
 
     def _follow(self, before: Enrolment, changed: Collection[WorkloadId]) -> None:
@@ -154,9 +149,6 @@ class Enrolment:
             self.reservations = tuple(sorted(filter(self._reserves, {*before.reservations, *changed})))
         self.desired = self._fleet(before.desired, {workload: self.entries.get(workload) for workload in changed})
         self.reach = before.reach.with_requests(self.desired, changed)
-        self.standing = before.standing
-        if before._lacking is not None:
-            self._lacking, self._unsure = before._lacking, before._unsure.union(changed)
         if before._differing is not None:
             self._differing = before._differing.difference(changed).union(filter(self._differs, changed))
         if before._keys is not None:
@@ -215,19 +207,8 @@ class Enrolment:
 
     def unplaced_requests(self, placements: Placements) -> tuple[WorkloadId, ...]:
         """List the open requests with missing placements, by name."""
-        cached = self._lacking
-        touched = None if cached is None else placements.touched_since(cached[0])
-        suspects: Collection[WorkloadId] = self.entries if touched is None else self._unsure.union(touched)
-        if suspects or cached is None or touched is None:
-            short = (
-                workload
-                for workload in suspects
-                if self.missing_placements(workload, len(placements.of(workload).placements))
-            )
-            sure = frozenset[WorkloadId]() if cached is None or touched is None else cached[1].difference(suspects)
-            cached = placements, sure.union(short)
-            self._lacking, self._unsure = cached, frozenset()
-        return tuple(sorted(cached[1]))
+        of = placements.of
+        return tuple(sorted(each for each in self.entries if self.missing_placements(each, len(of(each).placements))))
 
     def missing_placements(self, workload: WorkloadId, placed: int) -> int:
         """Count the missing placements of an open request that has so many."""

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from operator import is_
 
 from reconciler.core.ledger import lifecycle
 from reconciler.core.observe.rollouts import Rollouts
 from reconciler.core.workloads import replica_count
 from reconciler.model.capacity import ClusterObservation, ReplicaShape
-from reconciler.model.ids import ClusterName, WorkloadId
+from reconciler.model.ids import WorkloadId
 from reconciler.model.placement import Placement
 from reconciler.model.policy import BurstPolicy
 
@@ -30,40 +29,6 @@ class InFlight:
     """The first moment at which some of them stop counting by time alone."""
     going: tuple[tuple[ReplicaShape, int], ...]
     """Pods of placements that have ended, with their shapes where these are known."""
-
-
-_CLUSTERS = 2048
-"""Clusters whose last answer is kept; beyond that all are dropped."""
-_last: dict[ClusterName, tuple[tuple[object, ...], timedelta, datetime, InFlight]] = {}
-
-
-def flight_on(
-    cluster: ClusterName,
-    placements: tuple[Placement, ...],
-    seen: ClusterObservation | None,
-    *,
-    rollouts: Rollouts,
-    policies: Mapping[WorkloadId, BurstPolicy],
-    now: datetime,
-    delay: timedelta = timedelta(),
-) -> InFlight:
-    """Count the replicas without a node in a cluster, as `flight` does.
-
-    The answer of an idle cluster is that of the pass before: of the same placements, pods and reports, until the first
-    of its replicas stops counting by time.
-    """
-    pods = () if seen is None else (seen.bound, seen.pending_pods, seen.non_gpu_pods)
-    basis = (placements, rollouts.cluster(cluster), policies, *pods)
-    last = _last.get(cluster)
-    if last is not None and len(last[0]) == len(basis) and all(map(is_, last[0], basis)) and last[1] == delay:
-        asked_at, answer = last[2:]
-        if asked_at <= now and (answer.until is None or now < answer.until):
-            return answer
-    if len(_last) >= _CLUSTERS:
-        _last.clear()
-    answer = flight(placements, seen, rollouts, policies, now, delay=delay)
-    _last[cluster] = basis, delay, now, answer
-    return answer
 
 
 def flight(

@@ -140,6 +140,11 @@ class PassInput:
         return seen_at(self.observed, demand.primary, self.now)
 
     @property
+    def fleet(self) -> Desired:
+        """The fleet without its requests."""
+        return self.desired if self.enrolment is None else self.enrolment.base
+
+    @property
     def absence_counts(self) -> bool:
         """Whether what no file has is meant to be gone.
 

@@ -13,8 +13,9 @@ from typing import TypeAlias, TypeVar
 from reconciler.bulkhead import Seam, attempt
 from reconciler.core.capacity.scalable_nodes import longest_delay
 from reconciler.core.decide.state.gate import NO_GATES, Gates
-from reconciler.core.decide.state.in_flight import InFlight, flight_on
+from reconciler.core.decide.state.in_flight import InFlight, flight
 from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.decide.state.pass_memory import PassMemory
 from reconciler.core.ledger.restraints import counts_as_move, is_in_force
 from reconciler.errors import Bug
 from reconciler.model.approval import ProposalEnd
@@ -94,14 +95,24 @@ _NONE: Frozen = MappingProxyType({})
 class WorkingPlan:
     """The state of a pass that is being decided. Every change goes through `change`, so that later steps see it."""
 
-    def __init__(self, inputs: PassInput, frozen: Frozen = _NONE, gates: Gates = NO_GATES) -> None:
+    def __init__(
+        self,
+        inputs: PassInput,
+        frozen: Frozen = _NONE,
+        gates: Gates = NO_GATES,
+        *,
+        memory: PassMemory | None = None,
+    ) -> None:
         """Begin with the placements, requests and restraints of the ledger; nothing is decided on what is `frozen`.
 
-        The turn of a workload with a gate places what the gate lets through.
+        The turn of a workload with a gate places what the gate lets through. Without a `memory` of the passes before,
+        this one is decided from its input alone.
         """
         ledger, now = inputs.ledger, inputs.now
         self.frozen = frozen
         self.gates = gates
+        self.memory = PassMemory() if memory is None else memory
+        self.memory.begin(inputs.fleet)
         self.bursts: dict[WorkloadId, list[Place | Resize]] = {}
         """What turns have placed."""
         self._ended_proposals: dict[WorkloadId, ProposalEnd] = {}
@@ -407,9 +418,7 @@ class WorkingPlan:
             seen = self._observed.clusters.get(cluster)
             policies = self._desired.policies
             delay = longest_delay(self._desired.clusters.get(cluster))
-            self._flights[cluster] = flight_on(
-                cluster, self.on(cluster), seen, rollouts=self._rollouts, policies=policies, now=self._now, delay=delay
-            )
+            self._flights[cluster] = flight(self.on(cluster), seen, self._rollouts, policies, self._now, delay=delay)
         return self._flights[cluster]
 
     @property

@@ -1,4 +1,4 @@
-"""The turns of bursts: workloads whose primary lacks replicas, with what earlier passes have found out about them."""
+"""The turns of bursts: workloads whose primary lacks replicas."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from itertools import accumulate
 
 from reconciler.core.decide.candidates.finder import CandidateFinder
 from reconciler.core.decide.candidates.gang import unit_of_workload
-from reconciler.core.decide.candidates.gpr_terms import has_gpr_templates, priority
+from reconciler.core.decide.candidates.gpr_terms import priority
 from reconciler.core.decide.state.pass_input import PassInput
-from reconciler.core.decide.state.standing_burst import StandingBurst
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.scale_up import ScaleUp
 from reconciler.core.decide.turns.fair_share import FairShares, Share
@@ -42,80 +41,42 @@ def burst_turns(
         if not demand.reported and demand.note:
             working_plan.suppress(_not_found(demand, placed))
         if demand.missing > placed:
-            burst = bursts.standing(demand, placed)
-            if burst is not None:
-                yield bursts.turn(burst)
+            turn = bursts.turn(demand)
+            if turn is not None:
+                yield turn
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Bursts:
-    """The turns of all bursts of one pass, with what earlier passes have found out about those that wait."""
+    """The turns of all bursts of one pass."""
 
     inputs: PassInput
     working_plan: WorkingPlan
     finder: CandidateFinder
     shares: FairShares
 
-    def standing(self, demand: Demand, placed: int) -> StandingBurst | None:
-        """Return a burst as it stands before its turn; None where nothing can be decided on it."""
-        workload = demand.workload
-        if workload in self.working_plan.frozen:
+    def turn(self, demand: Demand) -> Turn | None:
+        """Return the turn of a burst; None where nothing can be decided on it."""
+        if demand.workload in self.working_plan.frozen:
             return None
-        known = self._known.get(workload)
-        if known is not None and known.holds(demand, placed) and not self._is_restrained(workload):
-            return known
-        burst = self.working_plan.decide(workload, partial(self._look, demand, placed))
-        if burst is not None and not has_gpr_templates(workload, self.inputs) and not self._is_restrained(workload):
-            self._known[workload] = burst
-        return burst
+        return self.working_plan.decide(demand.workload, partial(self._turn, demand))
 
-    def turn(self, burst: StandingBurst) -> Turn:
-        """Return the turn of a burst."""
-        demand = burst.demand
-        workload, take = demand.workload, partial(self._take, burst)
-        gate = self.working_plan.gates.get(workload)
+    def _turn(self, demand: Demand) -> Turn:
+        workload, scale_up = demand.workload, self._scale_up(demand)
+        gate, take = self.working_plan.gates.get(workload), scale_up.decide
         return Turn(
-            burst.priority,
-            burst.since,
+            priority(workload, self.inputs),
+            _waits_since(self.inputs, self.working_plan, demand),
             workload,
             grow_if_short(self.working_plan, self.finder, workload, take) if self._may_grow else take,
-            Share(0.0, burst.share),
-            0 if gate is not None and gate.is_open else burst.unit,
+            Share(0.0, self.shares.of_workload(workload)),
+            0 if gate is not None and gate.is_open else scale_up.unit.step,
             need=self._need,
         )
 
     @cached_property
-    def _known(self) -> dict[WorkloadId, StandingBurst]:
-        """The bursts that are kept from pass to pass, unless the fleet of this pass is one that is only supposed."""
-        enrolment = self.inputs.enrolment
-        return enrolment.standing if enrolment is not None and enrolment.desired is self.inputs.desired else {}
-
-    @cached_property
     def _may_grow(self) -> bool:
         return bool(self.finder.capacity.growing_clusters)
-
-    @cached_property
-    def _is_budgeted(self) -> bool:
-        return bool(self.inputs.budgets.workspaces or self.inputs.budgets.policies)
-
-    def _is_restrained(self, workload: WorkloadId) -> bool:
-        """Tell whether restraints may have a part in the turn of a burst, which time ends."""
-        return workload in self.working_plan.restrained
-
-    def _has_changed(self, workload: WorkloadId) -> bool:
-        """Tell whether this pass has changed placements of a burst before its turn."""
-        return workload in self.working_plan.changed_workloads()
-
-    def _look(self, demand: Demand, placed: int) -> StandingBurst:
-        workload = demand.workload
-        return StandingBurst(
-            demand=demand,
-            placed=placed,
-            priority=priority(workload, self.inputs),
-            share=self.shares.of_workload(workload),
-            since=_waits_since(self.inputs, self.working_plan, demand),
-            unit=unit_of_workload(self.inputs, workload).step,
-        )
 
     def _scale_up(self, demand: Demand) -> ScaleUp:
         unit = unit_of_workload(self.inputs, demand.workload)
@@ -126,43 +87,6 @@ class _Bursts:
         if not isinstance(demand, Demand):
             return None
         return self.working_plan.decide(workload, lambda: self._scale_up(demand).need())
-
-    def _take(self, burst: StandingBurst) -> None:
-        """Take the turn of a burst: wait as before where that is all that can come of it, else decide."""
-        if not self._waits_again(burst):
-            self._scale_up(burst.demand).decide(burst)
-
-    def _waits_again(self, burst: StandingBurst) -> bool:
-        """Suppress a burst that waited before and finds no room now, as another one of its kind has found none."""
-        demand, missing, working_plan = burst.demand, burst.missing, self.working_plan
-        workload = demand.workload
-        # 1. Only its turn can tell what it asks for.
-        if missing is None or demand.shape is None or burst.due_at is None or self.inputs.now < burst.due_at:
-            return False
-        if workload in working_plan.quotas or workload in working_plan.gates or self._has_changed(workload):
-            return False
-        # 2. It may be held back.
-        if self._is_budgeted or workload in self.inputs.ledger.blocked or self._is_restrained(workload):
-            return False
-        # 3. Nothing of its kind has been asked for since the plan changed last.
-        kind, refusals = self.finder.usual_kind(workload, demand.shape), self.finder.refusals
-        if kind is None:
-            kind = self.finder.burst_kind(self.inputs.desired.templates[workload], demand.shape)
-        alike = refusals.suppressed(kind, self.finder.moment()) if kind is not None else None
-        if alike is None:
-            return False
-        reason, message = refusals.why_not(alike.refusals, burst.message)
-        working_plan.suppress(
-            Suppressed(
-                workload=workload,
-                reason=reason,
-                message=message,
-                replicas=missing,
-                until=alike.until,
-                refusals=alike.refusals,
-            )
-        )
-        return True
 
 
 def _waits_since(inputs: PassInput, working_plan: WorkingPlan, demand: Demand) -> datetime:

@@ -37,32 +37,11 @@ def outside_policy(inputs: PassInput, working_plan: WorkingPlan) -> tuple[Worklo
     A superset: workloads that this pass has changed are among them, and so are those with a WorkloadSpread, whose
     quotas depend on the replicas of the primary.
     """
-    suspects = _LAST.of(inputs.desired, inputs.reach, inputs.ledger.placements)
+    placements = inputs.ledger.placements
+    suspects = _outside(placements.workloads(), inputs.desired, inputs.reach, placements)
     return tuple(
         sorted(workload for workload in {*suspects, *working_plan.changed_workloads()} if working_plan.of(workload))
     )
-
-
-class _OutsidePolicy:
-    """Caches the last answer with its inputs, set at once for concurrent callers. A loss costs time alone."""
-
-    def __init__(self) -> None:
-        self._last: tuple[ClusterOrder, Placements, frozenset[WorkloadId]] | None = None
-
-    def of(self, desired: Desired, reach: ClusterOrder, placements: Placements) -> frozenset[WorkloadId]:
-        touched, outside = None, frozenset[WorkloadId]()
-        last = self._last  # read once: a plan of another fleet may be made meanwhile
-        if last is not None and last[0] is reach:
-            touched, outside = placements.touched_since(last[1]), last[2]
-        if touched is None:
-            outside = frozenset(_outside(placements.workloads(), desired, reach, placements))
-        elif touched:
-            outside = outside.difference(touched).union(_outside(touched, desired, reach, placements))
-        self._last = reach, placements, outside
-        return outside
-
-
-_LAST = _OutsidePolicy()
 
 
 def _outside(

@@ -20,14 +20,12 @@ from reconciler.core.decide.candidates.filter import STALLED_REMEDY
 from reconciler.core.decide.candidates.finder import MOST, CandidateFinder, why_not
 from reconciler.core.decide.state.gate import Gate, describe_waiting
 from reconciler.core.decide.state.pass_input import PassInput
-from reconciler.core.decide.state.standing_burst import StandingBurst
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.turns.queue import Need
 from reconciler.core.fleet.cluster_order import candidate_of
 from reconciler.core.ledger import lifecycle
 from reconciler.core.observe.demand import next_due, replicas_due
 from reconciler.core.pods.node_affinity import required_labels
-from reconciler.core.signals.merge import due
 from reconciler.core.spread.placement_subset import cluster_subset
 from reconciler.core.workloads.single_run import RUNS_ONCE, describe_second_run
 from reconciler.model.approval import BurstProposal
@@ -84,16 +82,12 @@ class ScaleUp:
     unit: PlacementUnit
     """What of the workload is placed together."""
 
-    def decide(self, burst: StandingBurst) -> None:
-        """Place the replicas that are due and have room, and suppress the others with the reason.
-
-        What later turns may take over is noted at the `burst`.
-        """
+    def decide(self) -> None:
+        """Place the replicas that are due and have room, and suppress the others with the reason."""
         wanted = self._wanted()
         if wanted is None:
             return
         shape, missing = wanted
-        self._note(burst, missing)
         gate = self.working_plan.gates.get(self.demand.workload)
         # 1. It waits for an approval.
         if gate is not None and gate.is_closed:
@@ -109,14 +103,6 @@ class ScaleUp:
             return
         # 4. Other units go to as many clusters as it takes.
         self._place(shape, missing)
-
-    def _note(self, burst: StandingBurst, missing: int) -> None:
-        """Note how many replicas are missing where all are due and within limits, and each may be placed alone."""
-        if missing == self.demand.missing - burst.placed and self._is_divisible():
-            policy = self.inputs.desired.policies[self.demand.workload]
-            burst.due_at = max(due(step, policy.scale_up_window) for step in self.demand.waiting)
-            burst.message = self._fits_nowhere(missing)
-            burst.missing = missing
 
     def need(self) -> Need | None:
         """Return the replicas that its turn would place, and the room for them; None where only the turn can tell.

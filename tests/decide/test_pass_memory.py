@@ -1,4 +1,4 @@
-"""What passes keep of bursts that wait changes no later plan, whatever happens between them."""
+"""What passes keep changes no later plan, whatever happens between them, and lies in their memory alone."""
 
 from __future__ import annotations
 
@@ -11,14 +11,19 @@ from hypothesis import strategies as st
 
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.decide.state.pass_memory import PassMemory
+from reconciler.core.fleet.cluster_order import ClusterOrder
 from reconciler.model.budget import NO_BUDGETS, Budgets, BudgetState
 from reconciler.model.capacity import Observed
 from reconciler.model.ids import ClusterName, WorkspaceName
+from reconciler.model.kubernetes.scheduling import Taint
 from reconciler.model.ledger import Ledger
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Place, Plan, Reason, Resize, Revert
 from tests.builders.examples import examples
-from tests.builders.inputs import VLLM, desired, free, inputs, ledger, ordering, placement, seconds, short
+from tests.builders.input_entries import LAZY, changed, entries
+from tests.builders.inputs import VLLM, cluster, desired, free, inputs, ledger, ordering, placement, seconds, short
+from tests.builders.requests import record, request
 from tests.candidates.test_burst_kinds import WORKERS, WORKLOADS, enrolled, later, restraints, situations
 from tests.decide.test_unchanged import after, measured_again
 
@@ -75,14 +80,62 @@ def next_pass(draw: st.DrawFn, before: PassInput) -> PassInput:
 @given(situations(), st.data())
 @examples(3)
 @pytest.mark.exhaustive(one_in=None)
-def test_a_pass_that_knows_the_bursts_of_passes_before_decides_as_one_that_does_not(
+def test_a_pass_with_the_memory_of_passes_before_decides_as_one_without(
     situation: PassInput, data: st.DataObject
 ) -> None:
-    kept = enrolled(situation)
-    decide(kept)
+    kept, memory = enrolled(situation), PassMemory()
+    decide(kept, memory)
     for _ in range(3):
         kept = data.draw(next_pass(kept))
-        assert decide(kept) == decide(enrolled(kept))
+        assert decide(kept, memory) == decide(enrolled(kept))
+
+
+@given(situations(), st.data())
+@examples(3)
+@pytest.mark.exhaustive(one_in=None)
+def test_passes_leave_everything_in_their_input_as_it_is(situation: PassInput, data: st.DataObject) -> None:
+    kept, memory = enrolled(situation), PassMemory()
+    for _ in range(3):
+        before = entries(kept)
+        decide(kept, memory)
+        assert changed(before, entries(kept)) == []
+        kept = data.draw(next_pass(kept))
+
+
+def test_a_pass_with_requests_leaves_everything_in_its_input_as_it_is() -> None:
+    waiting = record(request("train", placements=1))
+    seen = short(3), free("worker-2", 1), free("worker-3", 0)
+    kept = enrolled(inputs(*seen, there=ledger(placement("worker-2", 1), requests={waiting.workload: waiting})))
+    before = entries(kept)
+    assert decide(kept, PassMemory()).changes
+    assert changed(before, entries(kept)) == []
+
+
+@given(situations())
+@examples(3)
+def test_what_an_order_of_clusters_works_out_follows_from_the_fleet_alone(situation: PassInput) -> None:
+    one = enrolled(situation)
+    other = enrolled(replace(inputs(wanted=situation.desired), now=situation.now + timedelta(days=400)))
+    decide(one)
+    decide(other)
+    for name in LAZY[ClusterOrder]:
+        mine, theirs = getattr(one.reach, name), getattr(other.reach, name)
+        if isinstance(mine, dict):
+            assert {key: mine[key] for key in mine.keys() & theirs.keys()} == {
+                key: theirs[key] for key in mine.keys() & theirs.keys()
+            }
+        else:
+            assert None in (mine, theirs) or mine == theirs
+
+
+def test_a_memory_of_one_fleet_is_none_of_another() -> None:
+    first, memory = full(), PassMemory()
+    decide(first, memory)
+    wider = desired(
+        ordering("worker-2"), clusters=[cluster("worker-1"), cluster("worker-2", taints=(Taint(key="team"),))]
+    )
+    then = enrolled(replace(after(first, seconds(1)), desired=wider))
+    assert decide(then, memory) == decide(then)
 
 
 def full() -> PassInput:
@@ -98,25 +151,17 @@ def full() -> PassInput:
     ],
 )
 def test_what_holds_a_burst_back_comes_before_what_is_known_of_it(change: dict[str, object], reason: Reason) -> None:
-    first = full()
-    decide(first)
-    (held,) = decide(replace(after(first, seconds(1)), **change)).suppressed
+    first, memory = full(), PassMemory()
+    decide(first, memory)
+    (held,) = decide(replace(after(first, seconds(1)), **change), memory).suppressed
     assert held.reason is reason
 
 
 def test_a_burst_that_waits_is_placed_once_there_is_room() -> None:
-    first = full()
-    decide(first)
+    first, memory = full(), PassMemory()
+    decide(first, memory)
     then = after(first, seconds(1))
     roomy = {**then.observed.clusters, ClusterName("worker-3"): free("worker-3", 4, at=then.now)}
-    (place,) = decide(replace(then, observed=Observed(clusters=roomy))).changes
+    (place,) = decide(replace(then, observed=Observed(clusters=roomy)), memory).changes
     assert isinstance(place, Place)
     assert (place.placement.cluster, place.placement.replicas) == ("worker-3", 3)
-
-
-def test_supposed_files_find_nothing_of_the_fleet_in_force() -> None:
-    first = full()
-    decide(first)
-    supposed = replace(after(first, seconds(1)), desired=desired(ordering("worker-2", max_replicas=1)))
-    messages = [held.message for held in decide(supposed).suppressed]
-    assert any("allows 1 replica" in message for message in messages)

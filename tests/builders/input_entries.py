@@ -1,0 +1,66 @@
+"""Everything that can be reached from a value, as it is now: what a decision is given is the same before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
+
+from reconciler.core.decide.state.enrolment import EnrolledRequest, Enrolment
+from reconciler.core.fleet.cluster_order import ClusterOrder
+from reconciler.core.fleet.object_owners import ObjectOwners
+from reconciler.model.capacity import ReplicaShape
+from reconciler.model.ledger import PlacementGroup, Placements
+
+LAZY: Mapping[type, frozenset[str]] = {
+    ClusterOrder: frozenset(
+        {
+            *("_keys", "_orders", "_lowest_limit", "_allowed", "_named"),
+            *("_scheduled", "_renews", "_approval", "_spot", "_bounded"),
+        }
+    ),
+    ObjectOwners: frozenset({"_known", "_makers", "_counted", "_standing", "has_requests"}),
+    Enrolment: frozenset({"_differing", "_keys"}),
+    EnrolledRequest: frozenset({"_kinds", "workload", "pods", "needs"}),
+    PlacementGroup: frozenset({"_clusters"}),
+    Placements: frozenset({"_workloads"}),
+    ReplicaShape: frozenset({"_likeness"}),
+}
+"""What a value works out when it is first asked, from itself alone."""
+
+
+def entries(value: object) -> dict[str, object]:
+    """Return every leaf that can be reached from a value, by its path; what is lazy is left out."""
+    return dict(_leaves(value, "", {}))
+
+
+def changed(before: Mapping[str, object], after: Mapping[str, object]) -> list[str]:
+    """List the paths whose leaf is another one; one that is nobody's before or after among them."""
+    none = object()
+    pairs = ((path, before.get(path, none), after.get(path, none)) for path in sorted({*before, *after}))
+    return [path for path, old, new in pairs if old is not new and old != new]
+
+
+def _leaves(value: object, path: str, known: dict[int, object]) -> Iterator[tuple[str, object]]:
+    parts = None if id(value) in known else _parts(value)
+    if parts is None:
+        yield path, value
+        return
+    known[id(value)] = value  # which keeps its id from being another's
+    yield path, (type(value), len(parts))
+    for name, part in parts.items():
+        yield from _leaves(part, f"{path}.{name}", known)
+
+
+def _parts(value: object) -> dict[str, object] | None:
+    """Return what a value is made of by name; None of a leaf."""
+    if isinstance(value, dict):
+        return {repr(key): part for key, part in value.items()}
+    if isinstance(value, AbstractSet):
+        return {repr(part): part for part in value}
+    if isinstance(value, list | tuple):
+        return {str(index): part for index, part in enumerate(value)}
+    if not type(value).__module__.startswith("reconciler") or callable(value):
+        return None
+    slots = (name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ()))
+    names = {*getattr(value, "__dict__", ()), *slots} - LAZY.get(type(value), frozenset())
+    return {name: getattr(value, name) for name in sorted(names) if hasattr(value, name)} or None
