@@ -6,7 +6,8 @@ It says how many replicas each workload has on each cluster and subset after a p
 It models what most passes do: ends, limits, the scale-down window, turns by priority, filters and room, each unit's
 way to be placed, strategies with their bounds, subsets with theirs, cool-downs, and renewal. It leaves out:
 
-- moves: it declines a pass in which replicas stand where files forbid them, or wait for a node (`DeclinedError`);
+- moves: it declines a pass (`DeclinedError`) in which replicas stand where files forbid them, wait for a node, or are
+  on fewer clusters or groups than their policy wants;
 - fair shares: the workloads of a pass have priorities of their own, and one workspace;
 - pods of several sizes at once: all pods of a fleet ask for the same number of GPUs;
 - which clusters a bound on clusters or groups chooses: there it says how many replicas, clusters and groups at best;
@@ -272,6 +273,12 @@ class Decider:
 
     def _decline_moves(self) -> None:
         """Decline passes in which replicas may have to move."""
+        for work in self.made.works.values():
+            has, distribution = self._has(work), work.policy.distribution
+            groups = {self.made.sites[name].region for name, _ in has}
+            few = len(has) < min(distribution.min_clusters, has.total())
+            if has and (few or len(groups) < min(distribution.min_groups, has.total())):
+                raise DeclinedError(f"a lower bound of {work.id} is not met")
         lost = self.made.inputs.lost
         for placement in self.standing.values():
             site, work = self.made.sites[placement.cluster], self.made.works[placement.workload]

@@ -13,7 +13,8 @@ from functools import cache
 
 from reconciler.core.decide.decide import decide
 from reconciler.core.explain.workload import explain
-from reconciler.model.kubernetes.workload_spread import Subset
+from reconciler.model.ids import TemplateName
+from reconciler.model.kubernetes.workload_spread import Bound, Subset
 from reconciler.model.plan import Extend, Place
 from reconciler.model.policy import (
     Availability,
@@ -26,7 +27,7 @@ from reconciler.model.policy import (
 from tests.builders.inputs import VLLM, ordering, seconds
 from tests.oracle.chains import EVICTING, TOLERATES, spread, term
 from tests.oracle.invariants import held, is_departure
-from tests.oracle.world import SITES, Pass, Site, Step, Unit, lone, memories, play
+from tests.oracle.world import SITES, Pass, Site, Step, Unit, Work, World, lone, memories, play
 
 A, B, C, _ = SITES
 IN_ORDER = ordering(A, B, C)
@@ -187,6 +188,17 @@ def shares_outlive_a_drain() -> bool:
     return sorted(after.values()) == [4, 5]
 
 
+def maximum_in_percent_follows_a_drain() -> bool:
+    """A maximum in percent is of the replicas that are left when a drain reverts some, in the same pass."""
+    half = Bound(number=50, percent=True)
+    subsets = Subset(name="eu", required=term("eu"), most=half), Subset(name="us", required=term("us"))
+    policy = replace(IN_ORDER, candidates=(), spread=spread("vllm", *subsets))
+    world = lone(Unit.SUBSET, policy, site(A), site(B, region="us"))
+    draining = Step(after=MINUTE, sites={B: {"availability": Availability.DRAINING}}, missing={0: 8})
+    *_, made = play(world, lacks(9), Step(after=MINUTE), draining)
+    return decide(replace(made.inputs, ledger=made.after)).changes == ()
+
+
 def adaptive_spread_keeps_to_the_budget_of_moves() -> bool:
     """An Adaptive WorkloadSpread moves no replicas where moves.maxPerHour is 0."""
     subsets = Subset(name="eu", required=term("eu")), Subset(name="us", required=term("us"))
@@ -242,3 +254,25 @@ def set_within_the_limit_of_a_cluster_is_explained() -> bool:
 def set_within_the_limit_of_its_policy_is_explained() -> bool:
     """A cluster takes all groups that the policy allows, and `explain` refuses it for those that are missing beyond."""
     return _takes_what_it_is_said_to(ordering((A, 3), max_replicas=3), 5)
+
+
+def cluster_that_takes_a_part_is_explained() -> bool:
+    """A cluster whose room two workloads share is not refused for want of room, though both want more of it."""
+    first = Work(id=VLLM, unit=Unit.REPLICA, policy=ordering(A))
+    second = replace(first, id=VLLM._replace(name=TemplateName("zephyr")))
+    (made,) = play(World((site(A, 4),), (first, second)), Step(after=MINUTE, missing={0: 4, 1: 4}))
+    assert len(made.after.placements) == 2
+    told = (explain(work.id, made.inputs, made.plan) for work in (first, second))
+    return all(one.refusal is None for each in told for one in each.assessments)
+
+
+def bounded_division_beside_others_is_explained() -> bool:
+    """A cluster that a bounded division takes, since a more urgent workload has filled another one, is not refused."""
+    urgent = Work(id=VLLM, unit=Unit.REPLICA, policy=ordering(A, priority=1))
+    bounded = replace(IN_ORDER, name="bounded", distribution=Distribution(max_clusters=1))
+    other = Work(id=VLLM._replace(name=TemplateName("zephyr")), unit=Unit.REPLICA, policy=bounded)
+    sites = site(A, 4), site(B, 3), site(C, 1)
+    (made,) = play(World(sites, (urgent, other)), Step(after=MINUTE, missing={0: 3, 1: 3}))
+    assert {each.cluster for each in made.after.placements.values() if each.workload == other.id} == {B}
+    told = {one.cluster: one.refusal for one in explain(other.id, made.inputs, made.plan).assessments}
+    return told[B] is None

@@ -189,10 +189,10 @@ def time_alone_begins_no_second_run(passes: Sequence[Pass]) -> Iterator[str]:
 
 
 def is_departure(change: object) -> bool:
-    """Tell whether a change takes replicas away since they cannot run where they are, and sends them elsewhere."""
-    if isinstance(change, Move):
-        return change.why in (EndReason.FAILED, EndReason.CLUSTER_LOST)
-    restraint = change.restraint if isinstance(change, Resize | Revert) else None
+    """Tell whether a change sends replicas elsewhere since they cannot run where they are, or for a lower bound."""
+    if isinstance(change, Move) and change.why in (EndReason.FAILED, EndReason.CLUSTER_LOST):
+        return True
+    restraint = change.restraint if isinstance(change, Move | Resize | Revert) else None
     return restraint is not None and (restraint.move or restraint.kind is RestraintKind.UNSCHEDULABLE)
 
 

@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 
 from reconciler.core.capacity.admission_defaults import with_admission_defaults
 from reconciler.core.capacity.gangs import GangWorkload
+from reconciler.core.capacity.units import PlacementUnit
 from reconciler.core.cost.prices import price_of
 from reconciler.core.decide.assign.assignment import Assignment
 from reconciler.core.decide.assign.copies import assess_unit
-from reconciler.core.decide.assign.gang_placement import assess_missing
+from reconciler.core.decide.assign.gang_placement import assess_missing, first_within_limit
 from reconciler.core.decide.assign.replicas_by_cluster import assign, describe_distribution
 from reconciler.core.decide.assign.subset_order import rows_of
 from reconciler.core.decide.assign.subset_quota import describe_primary_excess
@@ -157,8 +159,13 @@ def describe_share(workload: WorkloadId, inputs: PassInput, working_plan: Workin
 
 
 def capacity_taken(plan: Plan, workload: WorkloadId, place: ClusterSubset) -> Refusal | None:
-    """Return the refusal of a cluster whose free capacity other workloads took earlier; None if none did."""
+    """Return the refusal of a cluster whose free capacity other workloads took earlier; None if none did.
+
+    A cluster that takes some replicas of the workload in the same pass is not refused for those beyond.
+    """
     takers = sorted({str(name) for change in plan.changes for name in _takers(change, place[0]) if name != workload})
+    if place in _gains(plan, workload):
+        return None
     refusals = (
         refusal
         for held in plan.suppressed
@@ -186,6 +193,16 @@ def _takers(change: Change, cluster: ClusterName) -> Iterator[WorkloadId]:
             return
     if more and after.cluster == cluster:
         yield after.workload
+
+
+def _gains(plan: Plan, workload: WorkloadId) -> Collection[ClusterSubset]:
+    """Return where a workload gets missing replicas in this pass."""
+    afters = (
+        change.placement if isinstance(change, Place) else change.after
+        for change in plan.changes
+        if isinstance(change, Place | Resize) and change.choice is not None
+    )
+    return {(after.cluster, after.subset) for after in afters if after.workload == workload}
 
 
 def placement_notes(inputs: PassInput, placement: Placement) -> tuple[str, ...]:
@@ -392,7 +409,7 @@ def explain(workload: WorkloadId, inputs: PassInput, plan: Plan) -> Explanation:
     shape = _shape(demand, working_plan.of(workload))
     assignment = Assignment(chosen=(), refusals=())
     if policy is not None and shape is not None:
-        missing = demand.missing - working_plan.replicas(workload) if isinstance(demand, Demand) else 0
+        missing = _missing(demand, policy, working_plan.replicas(workload))
         unit = unit_of_workload(inputs, workload)
         gang = unit.gang
         out_of_bounds: Mapping[ClusterSubset, Refusal] = {}
@@ -404,16 +421,11 @@ def explain(workload: WorkloadId, inputs: PassInput, plan: Plan) -> Explanation:
         candidates = finder.order(workload)
         ranked = {candidate.cluster for candidate in candidates}
         others = [name for name in sorted(workspace.clusters) if name not in ranked and name != workspace.primary]
+        limited = _limited(inputs, finder, workload, unit, missing)
         for candidate in (*candidates, *(Candidate(cluster=name, rank=0) for name in others)):
-
-            def ask(candidate: Candidate = candidate) -> Candidate | Refusal:
-                if gang is not None and unit.is_set and not gang.unknown:
-                    return assess_missing(inputs, finder, workload, candidate, gang, missing=missing)
-                if unit.whole:
-                    size = unit.replicas(max(missing, 1))
-                    return assess_unit(finder, template, policy, shape, candidate, unit=unit, size=size)
-                return finder.assess(template, policy, shape, candidate, MOST)
-
+            ask = partial(
+                _assess, inputs, finder, workload, candidate, unit=unit, shape=shape, missing=missing, limited=limited
+            )
             answer = finder.grow_if_full(candidate, ask)
             if isinstance(answer, Candidate) and isinstance(ask(), Refusal):
                 answer = answer._replace(because=finder.describe_growth(answer.cluster, answer.shape))
@@ -474,6 +486,48 @@ def explain(workload: WorkloadId, inputs: PassInput, plan: Plan) -> Explanation:
         else conclusion[0],
         notes=notes_by_placement(inputs, working_plan.of(workload)),
     )
+
+
+def _missing(demand: Demand | UnseenPrimary | None, policy: BurstPolicy, placed: int) -> int:
+    """Count the missing replicas that a pass would place: those within the limit of the policy."""
+    missing = demand.missing - placed if isinstance(demand, Demand) else 0
+    return missing if policy.max_replicas is None else min(missing, policy.max_replicas - placed)
+
+
+def _limited(
+    inputs: PassInput, finder: CandidateFinder, workload: WorkloadId, unit: PlacementUnit, missing: int
+) -> Candidate | None:
+    """Return the cluster that takes as many groups of a set as it may have, where none takes all that are missing."""
+    gang, candidates = unit.gang, finder.order(workload)
+    if gang is None or not unit.is_set or gang.unknown or not gang.divisible or finder.held_by_cluster(workload):
+        return None
+    answers = (assess_missing(inputs, finder, workload, each, gang, missing=missing) for each in candidates)
+    if any(isinstance(answer, Candidate) for answer in answers):
+        return None
+    return first_within_limit(inputs, finder, workload, candidates, gang, missing=missing)
+
+
+def _assess(
+    inputs: PassInput,
+    finder: CandidateFinder,
+    workload: WorkloadId,
+    candidate: Candidate,
+    *,
+    unit: PlacementUnit,
+    shape: ReplicaShape,
+    missing: int,
+    limited: Candidate | None,
+) -> Candidate | Refusal:
+    """Say whether a cluster would take missing units of a workload; `limited` is the one that takes a part of a set."""
+    template, policy = inputs.desired.templates[workload], inputs.desired.policies[workload]
+    if limited is not None and candidate.cluster == limited.cluster:
+        return limited
+    if unit.gang is not None and unit.is_set and not unit.gang.unknown:
+        return assess_missing(inputs, finder, workload, candidate, unit.gang, missing=missing)
+    if unit.whole:
+        size = unit.replicas(max(missing, 1))
+        return assess_unit(finder, template, policy, shape, candidate, unit=unit, size=size)
+    return finder.assess(template, policy, shape, candidate, MOST)
 
 
 def notes_by_placement(inputs: PassInput, placements: Iterable[Placement]) -> Mapping[str, tuple[str, ...]]:

@@ -127,6 +127,28 @@ def assess(
     return answer if isinstance(answer, Refusal) else answer._replace(limit=candidate.limit, room=replicas)
 
 
+def first_within_limit(
+    inputs: PassInput,
+    finder: CandidateFinder,
+    workload: WorkloadId,
+    candidates: Iterable[Candidate],
+    whole: GangWorkload,
+    *,
+    missing: int,
+) -> Candidate | None:
+    """Return the cluster whose limit allows most groups and that has room for these, where none takes all of them."""
+    limited = [
+        (candidate.limit, candidate)
+        for candidate in candidates
+        if candidate.limit is not None and 0 < candidate.limit < missing
+    ]
+    for limit, candidate in sorted(limited, key=lambda pair: -pair[0]):
+        answer = assess(inputs, finder, workload, candidate, whole, replicas=limit)
+        if isinstance(answer, Candidate):
+            return answer
+    return None
+
+
 def assess_missing(
     inputs: PassInput,
     finder: CandidateFinder,

@@ -357,7 +357,9 @@ class ScaleUp:
 
         candidate, refusals = gang_placement.first_with_room(need, candidates, ask)
         if candidate is None and newest is None and gang.divisible:
-            candidate = self._first_within_limit(gang, candidates, missing)
+            candidate = gang_placement.first_within_limit(
+                self.inputs, self.finder, workload, candidates, gang, missing=missing
+            )
         if candidate is not None:
             given = missing
             if newest is None and candidate.limit is not None and candidate.limit < missing:
@@ -389,21 +391,6 @@ class ScaleUp:
             return order
         shown = {placement.cluster for placement in gate.proposal.placements}
         return tuple(candidate for candidate in order if candidate.cluster in shown)
-
-    def _first_within_limit(
-        self, gang: GangWorkload, candidates: Sequence[Candidate], missing: int
-    ) -> Candidate | None:
-        """Find the cluster whose limit allows most groups and that has room for these, where none takes all of them."""
-        limited = [
-            candidate for candidate in candidates if candidate.limit is not None and 0 < candidate.limit < missing
-        ]
-        for candidate in sorted(limited, key=lambda candidate: -(candidate.limit or 0)):
-            answer = gang_placement.assess(
-                self.inputs, self.finder, self.demand.workload, candidate, gang, replicas=candidate.limit or 0
-            )
-            if isinstance(answer, Candidate):
-                return answer
-        return None
 
     def _due(self) -> int:
         """Count the missing replicas that are due: missing for the scale-up window, and within the policy's limit.
