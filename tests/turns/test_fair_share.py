@@ -52,6 +52,7 @@ def decided(
     policies: Mapping[str, BurstPolicy] | None = None,
     restraints: Mapping[WorkloadId, tuple[object, ...]] | None = None,
     bound: Mapping[str, int] | None = None,
+    ready: Mapping[str, int] | None = None,
     workspaces: Mapping[str, Mapping[str, object]] | None = None,
     history: DemandHistory | None = None,
     **fields: object,
@@ -66,7 +67,7 @@ def decided(
     tenants = {name: replace(tenant, **(workspaces or {}).get(name, {})) for name, tenant in wanted.workspaces.items()}
     return plan(
         replace(primary, workloads=seen),
-        replace(free("worker-2", bound=running), pools=(Pool(name="gpu", nodes=(node,)),)),
+        replace(free("worker-2", bound=running, ready=ready or {}), pools=(Pool(name="gpu", nodes=(node,)),)),
         wanted=replace(wanted, workspaces=tenants),
         there=ledger(*there, restraints=restraints or {}),
         history=history or {},
@@ -159,6 +160,17 @@ def test_renewal_gives_back_what_others_have_less_of() -> None:
     assert isinstance(renewed, Extend)
     assert renewed.before == shrunk.after
     assert renewed.after.expires_at == NOW + 12 * MINUTE
+
+
+@pytest.mark.parametrize("serves", [0, 1])
+def test_renewal_gives_back_what_serves_least(serves: int) -> None:
+    bursts = ending("rich", 2), replace(ending("rich", 2, since=7 * MINUTE), expires_at=NOW + MINUTE)
+    ready = {each.name: 2 if index == serves else 0 for index, each in enumerate(bursts)}
+    made = decided(crowd(rich=(4, 60 * MINUTE), poor=(4, 5 * MINUTE)), 0, *bursts, ready=ready)
+    (ended,) = [change for change in made.changes if isinstance(change, Revert)]
+    assert ended.placement == bursts[1 - serves]
+    (renewed,) = [change for change in made.changes if isinstance(change, Extend)]
+    assert renewed.before == bursts[serves]
 
 
 def test_renewal_gives_nothing_back_for_those_who_get_the_room_of_pods_that_leave() -> None:
