@@ -192,4 +192,5 @@ class WorkloadKind:
     @property
     def leaves_pods_unlabelled(self) -> bool:
         """Whether some pods get no label of their placement: their `marks` name the object, which has the label."""
-        return bool(self.marks) and not (self.templates and all(template.labels for template in self.templates))
+        labelled = bool(self.wraps) or (bool(self.templates) and all(template.labels for template in self.templates))
+        return bool(self.marks) and not labelled
