@@ -458,18 +458,6 @@ def applied(ledger: Ledger, plan: Plan, now: datetime) -> Ledger:
     return replace(ledger, placements=Placements(placements), restraints=kept, requests=requests)
 
 
-def memories(inputs: PassInput) -> dict[str, object]:
-    """Copy what the values in an input remember beside what they are made of."""
-    owners = {"reach": inputs.reach, "enrolment": inputs.enrolment}
-    return {
-        f"{owner}.{name}": {key: str(part) for key, part in kept.items()}
-        for owner, value in owners.items()
-        if value is not None
-        for name, kept in vars(value).items()
-        if isinstance(kept, dict) and not name.startswith("_")
-    }
-
-
 def cold(inputs: PassInput) -> PassInput:
     """Return an input without anything that earlier passes have found out."""
     if inputs.enrolment is None:
