@@ -1,7 +1,7 @@
-"""What the product is known to do wrong, each as the shortest story that shows it.
+"""What the product was found to do wrong, each as the shortest story that shows it.
 
-A story returns what is right of it: True once the product is mended. `test_known_faults` expects each to fail, and the
-rules of `test_rules_of_passes` that a fault breaks are tried on random fleets as soon as it is gone.
+A story returns whether the product does right in it. `test_known_faults` expects those to fail that are not mended yet,
+and `test_repeated_passes` leaves out what such a fault is known to break.
 """
 
 from __future__ import annotations

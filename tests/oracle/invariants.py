@@ -112,14 +112,14 @@ def newcomers_are_admitted(made: Pass) -> Iterator[str]:
     """Nothing begins, grows or arrives where the cluster or its files refuse newcomers."""
     for work, placement in arrivals(made):
         site = made.sites[placement.cluster]
-        for why in (*forbids(work, site), *_refuses(made, work, site, placement.subset)):
+        for why in (*forbids(work, site, placement.subset), *_refuses(made, work, site, placement.subset)):
             yield f"{placement.path} arrives, and {why}"
 
 
 def nothing_stays_where_it_may_not(made: Pass) -> Iterator[str]:
     """What the files forbid on a cluster leaves it in the same pass."""
     for placement in made.after.placements.values():
-        for why in forbids(made.works[placement.workload], made.sites[placement.cluster]):
+        for why in forbids(made.works[placement.workload], made.sites[placement.cluster], placement.subset):
             yield f"{placement.path} stays, and {why}"
 
 
@@ -127,8 +127,9 @@ def nothing_forbidden_is_renewed(made: Pass) -> Iterator[str]:
     """Nothing is renewed where the files forbid it."""
     for change in made.plan.changes:
         if isinstance(change, Extend):
-            for why in forbids(made.works[change.after.workload], made.sites[change.after.cluster]):
-                yield f"{change.after.path} is renewed, and {why}"
+            after = change.after
+            for why in forbids(made.works[after.workload], made.sites[after.cluster], after.subset):
+                yield f"{after.path} is renewed, and {why}"
 
 
 def lower_bounds_hold_or_are_told(made: Pass) -> Iterator[str]:
@@ -196,9 +197,13 @@ def is_departure(change: object) -> bool:
     return restraint is not None and (restraint.move or restraint.kind is RestraintKind.UNSCHEDULABLE)
 
 
-def forbids(work: Work, site: Site) -> Iterator[str]:
-    """Yield why the files say that a workload may not be on a cluster."""
+def forbids(work: Work, site: Site, subset: str) -> Iterator[str]:
+    """Yield why the files say that a workload, or its part in a subset, may not be on a cluster."""
     policy = work.policy
+    for each in policy.spread.subsets if policy.spread is not None else ():
+        regions = [value for label in (each.required.labels if each.required else ()) for value in label.values]
+        if each.name == subset and site.region not in regions:
+            yield f"subset {subset} does not select {site.name}"
     if site.availability is Availability.DRAINING:
         yield f"{site.name} is draining"
     if policy.spread is None and site.name not in {candidate.name for candidate in policy.candidates}:

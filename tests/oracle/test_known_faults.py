@@ -1,4 +1,4 @@
-"""What the product does wrong today. Whoever mends it takes the mark off; the rules of passes then hold it for good."""
+"""Faults of deciding that random fleets, or people, have found. Whoever mends one takes its mark off."""
 
 from __future__ import annotations
 

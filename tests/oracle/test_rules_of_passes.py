@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.oracle import faults, invariants
+from tests.oracle import invariants
 from tests.oracle.chains import BURSTS, chains
 from tests.oracle.world import Pass, Unit
 
@@ -34,29 +34,15 @@ OF_A_CHAIN: tuple[ChainRule, ...] = (
     invariants.time_alone_begins_no_second_run,
 )
 
-EXCUSES: tuple[tuple[Rule | ChainRule, str, tuple[faults.Story, ...]], ...] = (
-    (invariants.one_living_copy, Unit.RUN_COPY, (faults.run_with_fixed_number_begins_once,)),
-    (invariants.time_alone_begins_no_second_run, Unit.WHOLE, (faults.job_is_not_begun_again,)),
-    (invariants.time_alone_begins_no_second_run, Unit.RUN_GANG, (faults.training_job_is_not_begun_again,)),
-    (
-        invariants.time_alone_begins_no_second_run,
-        Unit.RUN_COPY,
-        (faults.copy_of_run_is_not_begun_again, faults.run_with_fixed_number_begins_once),
-    ),
-)
-"""What of a rule the product is known to break, by words of what it yields, until these stories are mended."""
-
-
-def is_excused(rule: Rule | ChainRule, words: str) -> bool:
-    stories = (story for of, part, known in EXCUSES if of is rule and part in words for story in known)
-    return not all(map(faults.is_mended, stories))
-
 
 def broken(passes: Sequence[Pass]) -> list[str]:
-    """List what breaks a rule in a chain and is no known fault."""
-    told = [(rule, words) for made in passes for rule in OF_A_PASS for words in rule(made)]
-    told += [(rule, words) for rule in OF_A_CHAIN for words in rule(passes)]
-    return [f"{rule.__name__}: {words}" for rule, words in told if not is_excused(rule, words)]
+    """List what breaks a rule in the first pass of a chain that breaks any, with all that a reader needs."""
+    for number, made in enumerate(passes, start=1):
+        told = [f"{rule.__name__}: {words}" for rule in OF_A_PASS for words in rule(made)]
+        told += [f"{rule.__name__}: {words}" for rule in OF_A_CHAIN for words in rule(passes[:number])]
+        if told:
+            return [*told, str(made)]
+    return []
 
 
 @pytest.mark.parametrize("unit", BURSTS, ids=lambda unit: unit.name)

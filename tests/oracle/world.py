@@ -16,6 +16,7 @@ from typing import Any
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.enrolment import Enrolment
 from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.decide.state.pass_memory import PassMemory
 from reconciler.core.decide.steps.follow_requests import requests_after
 from reconciler.core.decide.steps.lost_cluster import lost_since
 from reconciler.core.fleet.cluster_order import ClusterOrder
@@ -246,6 +247,8 @@ class World:
         self._begun: set[str] = set()
         self._files: tuple[object, Enrolment] | None = None
         self._fields = fields
+        self.memory = PassMemory()
+        """What passes remember of one another, which is to change no plan."""
 
     def change(self, step: Step) -> None:
         """Let time pass, and what follows from it: files, demand and clusters change, and pods follow the ledger."""
@@ -473,7 +476,7 @@ def play(world: World, *steps: Step) -> list[Pass]:
     for step in steps:
         world.change(step)
         inputs = world.inputs()
-        passes.append(world.apply(inputs, decide(inputs)))
+        passes.append(world.apply(inputs, decide(inputs, world.memory)))
     return passes
 
 
