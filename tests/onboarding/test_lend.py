@@ -32,7 +32,9 @@ from reconciler.model.policy import Desired
 from tests.builders.inputs import desired
 
 STORIES = (Path(__file__).parents[1] / "golden" / "kinds").glob("[!_]*.yaml")
-KINDS = sorted(path for path in STORIES if b"manifestResources" in path.read_bytes())
+WRAPPER = next(path for path in STORIES if path.stem == "appwrapper")
+KINDS = sorted(path for path in STORIES if b"manifestResources" in path.read_bytes() and path != WRAPPER)
+"""Stories of kinds that every workspace may deploy."""
 """Stories of kinds; in the others a chart makes the objects."""
 PRIMARY = ClusterName("worker-1")
 FLEET = """\
@@ -120,6 +122,13 @@ def test_every_kind_of_the_table_bursts_without_a_word_written_by_hand(path: Pat
     assert (ref.namespace, ref.name) == (at(alive[0], ("metadata", "namespace")), at(alive[0], ("metadata", "name")))
     assert files.workload in after.policies
     assert after.templates[files.workload].spec.manifests[-1].manifest["kind"] == alive[0]["kind"]
+
+
+def test_a_kind_that_a_workspace_has_to_allow_is_told() -> None:
+    (alive,) = objects(WRAPPER)
+    after = assembled({"clusters/all.yaml": FLEET, **lent(alive).files})
+    (error,) = [str(problem) for problem in after.problems if problem.severity is Severity.ERROR]
+    assert "the workspace's allowedKinds would have to hold workload.codeflare.dev/AppWrapper" in error
 
 
 def objects(path: Path) -> list[Any]:
