@@ -440,7 +440,7 @@ def test_an_annotation_of_a_kind_that_nobody_knows_is_a_warning_with_the_nearest
     tried = f"try '{meant}/llm-demo/volc'; " if meant else ""
     assert told.startswith(
         'templates/vllm.yaml:7: metadata.annotations["overspill.dev/workload"]: '
-        f"unknown kind '{kind}' ({tried}known are AdvancedCronJob, BroadcastJob, CloneSet, "
+        f"unknown kind '{kind}' ({tried}known are AdvancedCronJob, AppWrapper, BroadcastJob, "
     )
     assert desired.problems[0].severity is Severity.WARNING
     assert VLLM in desired.policies
