@@ -31,6 +31,8 @@ def restore_lower_bounds(inputs: PassInput, working_plan: WorkingPlan, finder: C
 
 def _restore(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder, workload: WorkloadId) -> None:
     policy, total = inputs.desired.policies[workload], working_plan.replicas(workload)
+    if total <= 1:
+        return
     distribution = policy.distribution
     groups = {candidate.cluster: candidate.group for candidate in finder.order(workload)}
     held = {cluster: groups.get(cluster, "") for cluster in finder.held_by_cluster(workload)}
