@@ -12,6 +12,7 @@ from datetime import timedelta
 from functools import partial
 from random import Random
 
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from reconciler.model.ids import ClusterName, PlacementName, TemplateName, WorkloadId, WorkspaceName
@@ -30,6 +31,9 @@ from reconciler.model.policy import (
 from reconciler.model.workload import WorkloadRef
 from tests.builders.inputs import NOW
 from tests.oracle.world import SITES, Pass, Site, Step, Unit, Work, World, play
+
+MOST = settings(max_examples=min(settings.default.max_examples, 60))
+"""A chain is up to eight passes, so that each of these tests tries no more of them in `make properties`."""
 
 REGIONS = ("eu", "us", "ap")
 TEAM = Taint(key="team")

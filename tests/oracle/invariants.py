@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
+from typing import TypeGuard
 
 from reconciler.model.demand import Demand
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.ledger import Ledger
 from reconciler.model.placement import Placement, RestraintKind
-from reconciler.model.plan import EndReason, Extend, Move, Place, Resize, Revert
+from reconciler.model.plan import Change, EndReason, Extend, Move, Place, Resize, Revert
 from reconciler.model.policy import Availability
 from reconciler.model.units import ONE
 from tests.builders.inputs import GPU
@@ -146,9 +147,17 @@ def lower_bounds_hold_or_are_told(made: Pass) -> Iterator[str]:
             yield f"{work.id} is in {groups} groups of {distribution.min_groups}, and nothing says so"
 
 
+def _makes_room(change: Change) -> TypeGuard[Revert]:
+    return isinstance(change, Revert) and change.why is EndReason.FAIR_SHARE
+
+
 def what_waits_is_told(made: Pass) -> Iterator[str]:
-    """A workload that misses replicas after a pass is suppressed with a reason; a run that is placed misses nothing."""
+    """A workload that misses replicas after a pass is suppressed with a reason; a run that is placed misses nothing.
+
+    One that gives its room to another in this pass is told so by that commit.
+    """
     told = {held.workload for held in made.plan.suppressed}
+    told |= {change.placement.workload for change in made.plan.changes if _makes_room(change)}
     for work in made.works.values():
         demand, has = made.inputs.demands[work.id], held(made.after, work.id).total()
         if work.unit.runs_once and has:

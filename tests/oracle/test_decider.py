@@ -14,7 +14,7 @@ from reconciler.core.decide.candidates import filter as cluster_filter
 from reconciler.core.decide.distribution import aggregated, balanced, weighted
 from reconciler.core.decide.steps import scale_down, scale_up
 from reconciler.model.kubernetes.workload_spread import Bound
-from tests.oracle.chains import BURSTS, chain, chains
+from tests.oracle.chains import BURSTS, MOST, chain, chains
 from tests.oracle.decider import differences
 from tests.oracle.world import Pass, Unit
 
@@ -29,11 +29,13 @@ def differing(passes: list[Pass]) -> list[str]:
 
 
 @pytest.mark.parametrize("unit", BURSTS, ids=lambda unit: unit.name)
+@MOST
 @given(st.data())
 def test_naive_decider_decides_the_same_of_each_unit(unit: Unit, data: st.DataObject) -> None:
     assert differing(data.draw(chains((unit,), calm=True))) == []
 
 
+@MOST
 @given(chains(calm=True))
 def test_naive_decider_decides_the_same_where_units_are_mixed(passes: list[Pass]) -> None:
     assert differing(passes) == []

@@ -15,11 +15,12 @@ from reconciler.model.ids import WorkloadId
 from reconciler.model.placement import ClusterSubset
 from reconciler.model.plan import Extend, Place, Reason, Refusal, Resize
 from tests.oracle import faults
-from tests.oracle.chains import chains
+from tests.oracle.chains import MOST, chains
 from tests.oracle.invariants import held
 from tests.oracle.world import Pass, applied, cold
 
 
+@MOST
 @given(chains())
 def test_same_input_gives_the_same_plan_whatever_earlier_passes_have_found(passes: list[Pass]) -> None:
     for made in passes:
@@ -38,6 +39,7 @@ def may_lower_a_percentage(made: Pass) -> bool:
     return in_percent and not faults.is_mended(faults.maximum_in_percent_follows_a_drain)
 
 
+@MOST
 @given(chains())
 def test_a_pass_leaves_nothing_to_do_at_its_moment(passes: list[Pass]) -> None:
     for made in passes:
@@ -45,6 +47,7 @@ def test_a_pass_leaves_nothing_to_do_at_its_moment(passes: list[Pass]) -> None:
             assert decide(replace(made.inputs, ledger=made.after)).changes == ()
 
 
+@MOST
 @given(chains())
 def test_used_up_budget_lets_nothing_grow_and_renews_nothing(passes: list[Pass]) -> None:
     for made in passes:
@@ -80,6 +83,7 @@ def refused(made: Pass, workload: WorkloadId) -> Iterator[tuple[ClusterSubset, R
             yield from (((refusal.cluster, refusal.subset), refusal) for refusal in suppressed.refusals)
 
 
+@MOST
 @given(chains())
 def test_explanation_refuses_what_the_pass_refuses_and_nothing_else(passes: list[Pass]) -> None:
     for made in passes:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.oracle import invariants
-from tests.oracle.chains import BURSTS, chains
+from tests.oracle.chains import BURSTS, MOST, chains
 from tests.oracle.world import Pass, Unit
 
 Rule = Callable[[Pass], Iterator[str]]
@@ -46,11 +46,13 @@ def broken(passes: Sequence[Pass]) -> list[str]:
 
 
 @pytest.mark.parametrize("unit", BURSTS, ids=lambda unit: unit.name)
+@MOST
 @given(st.data())
 def test_every_rule_holds_of_every_pass(unit: Unit, data: st.DataObject) -> None:
     assert broken(data.draw(chains(units=(unit,)))) == []
 
 
+@MOST
 @given(chains())
 def test_every_rule_holds_where_kinds_of_units_are_mixed(passes: list[Pass]) -> None:
     assert broken(passes) == []

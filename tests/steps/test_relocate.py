@@ -215,3 +215,13 @@ def test_a_bound_is_restored_once_and_what_then_stands_stays() -> None:
     settled = ledger(there("worker-2", 1), there("worker-3", 5))
     made = decided("stays", wanted, settled, free("worker-2", 9), free("worker-3", 9))
     assert (made.changes, made.suppressed) == ((), ())
+
+
+def test_first_burst_that_reaches_too_few_regions_says_so_though_all_of_it_is_placed() -> None:
+    clusters = region("worker-2", "us"), region("worker-3", "us")
+    both = Distribution(spread_by=REGION, min_groups=2, min_clusters=2)
+    wanted = fleet(ordering("worker-2", "worker-3", distribution=both), *clusters)
+    made = decide(inputs(short(2, since=NOW - HOUR), free("worker-2", 8), free("worker-3", 8), wanted=wanted))
+    assert [type(change) for change in made.changes] == [Place, Place]
+    detail = "policy gpu spreads over 2 values of topology.kubernetes.io/region at least, and it has 1"
+    assert [(told.reason, told.message) for told in made.suppressed] == [(Reason.BOUND_UNMET, detail)]

@@ -26,7 +26,7 @@ from reconciler.core.decide.steps.failed import end_failed
 from reconciler.core.decide.steps.follow_requests import follow_request_files
 from reconciler.core.decide.steps.idle import end_idle
 from reconciler.core.decide.steps.lost_cluster import leave_lost_clusters
-from reconciler.core.decide.steps.lower_bounds import restore_lower_bounds
+from reconciler.core.decide.steps.lower_bounds import restore_lower_bounds, tell_unmet_bounds
 from reconciler.core.decide.steps.manual_changes import follow_manual_changes
 from reconciler.core.decide.steps.mass_deletion import hold_deleted
 from reconciler.core.decide.steps.place_requests import request_turns
@@ -146,6 +146,7 @@ def _begin(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder
         shares,
     )
     propose_bursts(inputs, working_plan)
+    tell_unmet_bounds(inputs, working_plan, finder)
     renew_needed(inputs, working_plan, finder, waiting)
     wake_to_renew(inputs, working_plan)
     change = attempt(Seam.SIGNAL, "schedules", lambda: next_signal_change(inputs.reach.scheduled(), inputs.now))

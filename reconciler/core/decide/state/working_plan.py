@@ -270,6 +270,10 @@ class WorkingPlan:
         if suppressed.reason is Reason.NOTHING_FITS:
             self._short[suppressed.workload] = suppressed
 
+    def is_told(self, workload: WorkloadId, reason: Reason) -> bool:
+        """Tell whether this pass has suppressed a change of a workload for a reason."""
+        return any(held.workload == workload and held.reason is reason for held in self._suppressed.values())
+
     def unplaceable(self, workload: WorkloadId) -> Suppressed | None:
         """Return the suppressed change of a workload that no cluster has room for."""
         return self._short.get(workload)

@@ -7,6 +7,7 @@ the bounds need, and no more (docs/how-to/spread.md, "How many clusters, regions
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 
 from reconciler.core.decide.assign.replicas_by_cluster import describe_label_values
@@ -18,8 +19,7 @@ from reconciler.core.decide.steps.relocate import Departure, may_relocate, reloc
 from reconciler.core.ledger import lifecycle
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.placement import ClusterSubset, Placement
-from reconciler.model.plan import EndReason, Reason, Refusal
-from reconciler.model.policy import BurstPolicy
+from reconciler.model.plan import EndReason, Reason, Refusal, Suppressed
 from reconciler.text.wording import count
 
 
@@ -29,41 +29,79 @@ def restore_lower_bounds(inputs: PassInput, working_plan: WorkingPlan, finder: C
         working_plan.decide(workload, partial(_restore, inputs, working_plan, finder, workload))
 
 
-def _restore(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder, workload: WorkloadId) -> None:
-    policy, total = inputs.desired.policies[workload], working_plan.replicas(workload)
+def tell_unmet_bounds(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder) -> None:
+    """Suppress what the changes of this pass leave with fewer clusters or values of the label than its policy wants."""
+    changed = working_plan.changed_workloads()
+    for workload in inputs.reach.with_lower_bounds():
+        if workload in changed and not working_plan.is_told(workload, Reason.BOUND_UNMET):
+            working_plan.decide(workload, partial(_tell, inputs, working_plan, finder, workload))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Unmet:
+    """A lower bound that the replicas of a workload do not reach."""
+
+    held: Mapping[ClusterName, str]
+    """The clusters with replicas, each with its value of the label."""
+    by_group: bool
+    """Whether values of the label are missing, and not clusters alone."""
+    lacking: int
+    """How many of them are missing."""
+    detail: str
+
+
+def _unmet(
+    inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder, workload: WorkloadId
+) -> _Unmet | None:
+    total = working_plan.replicas(workload)
     if total <= 1:
-        return
+        return None
+    policy = inputs.desired.policies[workload]
     distribution = policy.distribution
     groups = {candidate.cluster: candidate.group for candidate in finder.order(workload)}
     held = {cluster: groups.get(cluster, "") for cluster in finder.held_by_cluster(workload)}
     lacking_groups = min(distribution.min_groups, total) - len(set(held.values()))
     lacking_clusters = min(distribution.min_clusters, total) - len(held)
-    lacking = max(lacking_groups, lacking_clusters)
-    if lacking <= 0:
+    if lacking_groups > 0:
+        least, has = describe_label_values(distribution.min_groups, policy), len(set(held.values()))
+    elif lacking_clusters > 0:
+        least, has = count(distribution.min_clusters, "cluster"), len(held)
+    else:
+        return None
+    return _Unmet(
+        held=held,
+        by_group=lacking_groups > 0,
+        lacking=max(lacking_groups, lacking_clusters),
+        detail=f"policy {policy.name} spreads over {least} at least, and it has {has}",
+    )
+
+
+def _restore(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder, workload: WorkloadId) -> None:
+    unmet, policy = _unmet(inputs, working_plan, finder, workload), inputs.desired.policies[workload]
+    if unmet is None:
         return
-    # 1. Other clusters count where values of the label are missing only if theirs is another one.
-    by_group = lacking_groups > 0
+    # 1. Where values of the label are missing, only clusters with another one help.
+    values = unmet.held.values() if unmet.by_group else ()
     message = f"has replicas of it, and policy {policy.name} wants others to have some as well"
     closed = {
         candidate.key: Refusal(cluster=candidate.cluster, reason=Reason.BOUND_UNMET, message=message)
         for candidate in finder.order(workload)
-        if candidate.cluster in held or (by_group and candidate.group in held.values())
+        if candidate.cluster in unmet.held or candidate.group in values
     }
-    least, has = _describe_bounds(policy, by_group=by_group, held=held)
     # 2. Replicas go that would be given back first.
-    for placement, rest, _ in take_surplus(inputs, working_plan, lacking, working_plan.of(workload), partly=False):
+    placements = working_plan.of(workload)
+    for placement, rest, _ in take_surplus(inputs, working_plan, unmet.lacking, placements, partly=False):
         if may_relocate(inputs, working_plan, placement):
-            departure = _departure(inputs, placement, placement.replicas - rest, f"{least}, and {has}", closed)
+            departure = _departure(inputs, placement, placement.replicas - rest, unmet.detail, closed)
             relocate(inputs, working_plan, finder, departure)
 
 
-def _describe_bounds(policy: BurstPolicy, *, by_group: bool, held: Mapping[ClusterName, str]) -> tuple[str, str]:
-    distribution = policy.distribution
-    if by_group:
-        least, has = describe_label_values(distribution.min_groups, policy), len(set(held.values()))
-    else:
-        least, has = count(distribution.min_clusters, "cluster"), len(held)
-    return f"policy {policy.name} spreads over {least} at least", f"it has {has}"
+def _tell(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder, workload: WorkloadId) -> None:
+    unmet = _unmet(inputs, working_plan, finder, workload)
+    if unmet is not None:
+        working_plan.suppress(
+            Suppressed(workload=workload, reason=Reason.BOUND_UNMET, message=unmet.detail, replicas=unmet.lacking)
+        )
 
 
 def _departure(
