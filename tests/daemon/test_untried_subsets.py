@@ -62,3 +62,14 @@ def test_replicas_wait_for_their_first_subset_and_go_to_no_later_one() -> None:
     passes.advance(30)
     passes.run_once()
     assert [(each.workload.name, each.subset) for each in passes.placements()] == [("b", "own")]
+
+
+def test_commit_that_changes_nothing_of_a_workload_keeps_what_is_rendered_of_it() -> None:
+    """Otherwise what comes last would never have its turn where commits come faster than passes get to it."""
+    passes = spreading()
+    passes.run_once()
+    for number in range(2):
+        passes.repository.person("source", {"README.md": f"note {number}\n"})
+        passes.advance(30)
+        passes.run_once()
+    assert [(each.workload.name, each.subset) for each in passes.placements()] == [("b", "own")]

@@ -190,7 +190,7 @@ class KnownTips:
             if step:
                 # A relative depth (`--deepen`) reaches along the branches of the remote alone, and none may lead to the
                 # commit any more. This one is past all that the mirror holds, since git cuts off what is deeper.
-                depth = step + int(self._local(["rev-list", "--count", commit]))
+                depth = step + int(self._local(["rev-list", "--count", "--all", commit]))
                 done = self._runner.run([*FETCH, f"--depth={depth}", address.NAME, commit], remote=True)
                 if done.status and not _REFUSED.search(done.stderr):
                     raise Transient(f"looking at what is before commit {commit[:12]}: {done.stderr.strip()}")
@@ -232,11 +232,11 @@ class KnownTips:
                     break
             if told and branch not in losses and (stands != told.commit or ref not in refs):
                 is_told = told.commit not in {tip.commit for tip in (own, expected) if tip}
-                if not is_told:
-                    told = replace(told, reported_by="")  # that it is known counts for more than who else names it
-                loss = self._judge_branch(branch, ref, told, stands, is_told=is_told)
+                # That it is known counts for more than who else names it; who does is told all the same.
+                judged = told if is_told else replace(told, reported_by="")
+                loss = self._judge_branch(branch, ref, judged, stands, is_told=is_told)
                 if loss is not None:
-                    losses[branch] = loss
+                    losses[branch] = replace(loss, reported_by=told.reported_by)
         settled = {ref for ref in (*self.expected, *self.told) if ref in known and self.branch(ref) not in losses}
         for ref in settled:
             self.expected.pop(ref, None)

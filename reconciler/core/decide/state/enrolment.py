@@ -125,6 +125,8 @@ class Enrolment:
             self._follow(before, _changed_requests(before.records, records))
         else:
             self._begin({} if before is None else before.entries)
+            if before is not None:
+                self.reach.drafts.follow(before.reach.drafts)
 
     def _begin(self, before: Mapping[WorkloadId, EnrolledRequest]) -> None:
         """Enrol all open requests; `before` are the entries of another fleet."""

@@ -218,10 +218,27 @@ class SubsetDrafts:
         self._desired = desired
         self._patched = patched
         self._traits: dict[tuple[WorkloadId, tuple[int, ...]], _TemplateTraits] = {}
-        self._made: dict[Hashable, _SubsetDraft] = {}
+        self._made: dict[tuple[Hashable, ...], _SubsetDraft] = {}
         self._unknown: dict[tuple[WorkloadId, tuple[int, ...], str], SubsetObjects] = {}
         self._spent: Counter[tuple[WorkspaceName, datetime]] = Counter()
         self._turns: dict[WorkspaceName, _Turn] = {}
+
+    def follow(self, before: SubsetDrafts) -> None:
+        """Take over the drafts of workloads that are rendered from the same as in an earlier fleet, and their turns.
+
+        Each source commit makes a fleet: without this, what comes last in a workspace would never be rendered where
+        commits come faster than it takes to render all of it.
+        """
+        now, then = self._desired, before._desired
+        if (now.clusters, now.workspaces, now.kinds) != (then.clusters, then.workspaces, then.kinds):
+            return
+        same = {
+            workload
+            for workload, template in now.templates.items()
+            if template == then.templates.get(workload) and now.policies.get(workload) == then.policies.get(workload)
+        }
+        self._made = {key: made for key, made in before._made.items() if key[0] in same}
+        self._spent, self._turns = before._spent, before._turns
 
     def needed(
         self, template: WorkloadTemplate, policy: BurstPolicy, subset: Subset, cluster: Cluster, *, now: datetime
