@@ -46,7 +46,7 @@ def test_fields_are_in_camel_case_and_complete() -> None:
         "name", "cluster", "workload", "replicas", "createdAt", "changedAt", "expiresAt", "engine", "policy",
         "deletionPolicy", "sourceCommit", "namespace", "targetNamespace", "shape", "origin", "templateVersion",
         "digest", "subset", "firstOrdinal", "fixedEnd", "madeFrom",
-        "kept",
+        "kept", "runsOnce",
     }  # fmt: skip # a list of words, filled line by line
 
 

@@ -17,6 +17,7 @@ from reconciler.core.workloads.pods import pod_template_sites
 from reconciler.model.kubernetes.workload_kind import EACH, PodTemplate
 from reconciler.model.units import parse_quantity
 from reconciler.model.workload import Json
+from reconciler.text.digits import is_digits
 from reconciler.text.findings import Finding, Loc, shortened
 
 _TOLERATION = ("key", "operator", "value", "effect")
@@ -103,7 +104,7 @@ def _at_path(pod_path: tuple[str, ...], check: _Check) -> _Check:
         if pod_path and pod_path[0] == EACH:
             yield from _each_value(_at_path(pod_path[1:], check))(value, loc)
             return
-        if pod_path and isinstance(value, list) and pod_path[0].isdecimal():
+        if pod_path and isinstance(value, list) and is_digits(pod_path[0]):
             index = int(pod_path[0])
             yield from _at_path(pod_path[1:], check)(value[index], (*loc, index))
             return
