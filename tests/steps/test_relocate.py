@@ -10,10 +10,13 @@ from datetime import timedelta
 import pytest
 
 from reconciler.core.decide.decide import decide
+from reconciler.core.fleet.cluster_order import ClusterOrder
+from reconciler.core.ledger import lifecycle
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.gpr import WorkspaceLimits
-from reconciler.model.ids import ClusterName
-from reconciler.model.kubernetes.scheduling import Taint, Toleration
+from reconciler.model.ids import ClusterName, TemplateName, WorkloadId
+from reconciler.model.kubernetes.scheduling import NodeRequirement, NodeTerm, Taint, Toleration
+from reconciler.model.kubernetes.workload_spread import Subset, WorkloadSpread
 from reconciler.model.ledger import Ledger
 from reconciler.model.placement import Placement
 from reconciler.model.plan import EndReason, Extend, Move, Place, Plan, Reason, Resize, Revert
@@ -27,6 +30,7 @@ from reconciler.model.policy import (
     Renewal,
     StrategyName,
 )
+from reconciler.model.workload import WorkloadRef
 from tests.builders.inputs import NOW, VLLM, cluster, desired, free, inputs, ledger, ordering, placement, shape, short
 
 HOUR = timedelta(hours=1)
@@ -225,3 +229,83 @@ def test_first_burst_that_reaches_too_few_regions_says_so_though_all_of_it_is_pl
     assert [type(change) for change in made.changes] == [Place, Place]
     detail = "policy gpu spreads over 2 values of topology.kubernetes.io/region at least, and it has 1"
     assert [(told.reason, told.message) for told in made.suppressed] == [(Reason.BOUND_UNMET, detail)]
+
+
+@pytest.mark.parametrize("why", ["drained", "labels", "tainted"])
+def test_surplus_is_taken_first_from_where_replicas_may_not_stay(why: str) -> None:
+    wanted = fleet(ordering("worker-2", "worker-3", max_replicas=3), region("worker-2", "eu"), region("worker-3", "eu"))
+    served = there("worker-3", 3)
+    before = ledger(there("worker-2", 3), served)
+    full = free("worker-3", 0, bound={served.name: 3}, ready={served.name: 3})
+    made = decided(why, wanted, before, free("worker-2", 8), full)
+    assert after(before, made) == {"worker-3": 3}
+
+
+def test_policy_that_divides_moves_within_the_last_gpr_of_its_workspace() -> None:
+    limits = {VLLM.workspace: WorkspaceLimits(workspace=VLLM.workspace, most=1)}
+    names = ("worker-2", "worker-3", "worker-4")
+    wanted = fleet(ordering(*names, distribution=WEIGHTED), *(region(name, "eu") for name in names))
+    before = there("worker-2", 3)
+    for why in ("lost", "drained"):
+        (moved,) = decided(
+            why, replace(wanted, limits=limits), ledger(before), free("worker-3", 8), free("worker-4", 8)
+        ).changes
+        assert isinstance(moved, Move)
+        assert moved.after.expires_at == before.expires_at
+
+
+def test_region_that_is_lost_as_a_whole_is_left_for_another_where_there_may_be_one() -> None:
+    clusters = region("worker-2", "us"), region("worker-3", "us"), region("worker-4", "ap")
+    one = Distribution(spread_by=REGION, max_groups=1)
+    wanted = fleet(ordering("worker-2", "worker-3", "worker-4", distribution=one), *clusters)
+    before = ledger(there("worker-2", 3), there("worker-3", 3))
+    made = inputs(short(6, since=NOW - HOUR), free("worker-4", 20), wanted=wanted, there=before)
+    lost = dict.fromkeys((ClusterName("worker-2"), ClusterName("worker-3")), NOW - HOUR)
+    assert after(before, decide(replace(made, lost=lost))) == {"worker-4": 6}
+
+
+def test_copy_goes_only_where_all_that_its_template_deploys_by_now_has_room() -> None:
+    wanted = fleet(ordering("worker-2", "worker-3"), region("worker-2", "eu"), region("worker-3", "eu"))
+    four = replace(wanted, templates={VLLM: replace(wanted.templates[VLLM], copy=4)})
+    before = ledger(there("worker-2", 3))
+    assert decided("lost", four, before, free("worker-3", 3)).changes == ()
+    assert after(before, decided("lost", four, before, free("worker-3", 4))) == {"worker-3": 3}
+
+
+def test_cluster_that_was_left_for_a_bound_may_be_gone_back_to_at_once() -> None:
+    wanted = fleet(
+        ordering("worker-3", "worker-2", distribution=TWO_CLUSTERS), region("worker-2", "eu"), region("worker-3", "eu")
+    )
+    stays = there("worker-3", 5)
+    note = lifecycle.counted_move(stays, EndReason.POLICY, NOW - timedelta(minutes=1))
+    before = ledger(there("worker-2", 1), stays, restraints={VLLM: (note,)})
+    made = decided("lost", wanted, before, free("worker-3", 9))
+    assert after(before, made) == {"worker-3": 6}
+
+
+def test_workloads_of_one_policy_are_kept_off_the_clusters_of_their_own_spreads() -> None:
+    other = WorkloadId(VLLM.workspace, TemplateName("alpha"))
+    wanted = desired(
+        ordering("worker-2", "worker-3"),
+        clusters=(region("worker-1", "eu"), region("worker-2", "eu"), region("worker-3", "us")),
+        workloads=(VLLM, other),
+    )
+    policies = {
+        workload: replace(
+            policy,
+            bounds=WorkloadSpread(
+                namespace="demo",
+                name=workload.name,
+                group="apps",
+                target=WorkloadRef(namespace="demo", name=workload.name),
+                subsets=(Subset(name="only", required=NodeTerm(labels=(requirement,))),),
+            ),
+        )
+        for (workload, policy), requirement in zip(
+            sorted(wanted.policies.items()),
+            (NodeRequirement(key=REGION, operator="In", values=(value,)) for value in ("eu", "us")),
+            strict=True,
+        )
+    }
+    order = ClusterOrder(replace(wanted, policies=policies))
+    assert [order.allowed(workload) for workload in sorted(policies)] == [{"worker-2"}, {"worker-3"}]

@@ -366,4 +366,6 @@ class ClusterOrder:
             return tuple(candidate.name or "" for candidate in policy.candidates), workload.workspace
         if policy.spread is not None:
             return f"{policy.name} {policy.spread.id}", workload.workspace  # no policy's name has a space
+        if policy.bounds is not None:
+            return f"{policy.name} within {policy.bounds.id}", workload.workspace
         return policy.name, workload.workspace

@@ -24,6 +24,9 @@ class Released:
     closed: Mapping[ClusterSubset, Refusal] = field(default_factory=dict)
     """The clusters and subsets that they may not go to, and why."""
 
+    leaving: frozenset[ClusterName] = frozenset()
+    """Other clusters that the workload has to leave as well, which count for no bound."""
+
     @property
     def ended(self) -> int:
         """The number of GPRs that end with them."""

@@ -46,13 +46,14 @@ def assign_units(
 ) -> Assignment:
     """Assign a unit to each cluster that has room for one, as long as so many replicas are left and it may run.
 
-    A unit that a placement has released goes to one cluster, as large as it is.
+    A unit that a placement has released goes to one cluster, with room for as many as its template deploys by now.
     """
-    size = released.replicas if released.ends else unit.replicas(replicas)
+    given = released.replicas if released.ends else unit.replicas(replicas)
+    size = unit.replicas(given)
     refusals, chosen, kind = list[Refusal](), list[Candidate](), finder.burst_kind(template, shape)
     in_subset = Counter({released.place[1]: -released.replicas})
     for candidate in finder.order(template.workload):
-        if replicas < size or (unit.once and chosen):
+        if replicas < given or (unit.once and chosen):
             break
         if candidate.key == released.place:
             continue
@@ -71,9 +72,9 @@ def assign_units(
         if isinstance(answer, Refusal):
             refusals.append(answer)
             continue
-        chosen.append(answer.with_replicas(size, answer.because))
+        chosen.append(answer.with_replicas(given, answer.because))
         in_subset[candidate.subset] += size
-        replicas -= size
+        replicas -= given
     return Assignment(chosen=tuple(chosen), refusals=tuple(refusals))
 
 

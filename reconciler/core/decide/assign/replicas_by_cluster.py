@@ -123,9 +123,11 @@ def _divide(
     Where a lower bound of the policy is out of reach, missing replicas wait for it, one for each cluster or value that
     can be used; replicas that leave a cluster go where there is room, since they have served already.
     """
-    answers, held = finder.answers(template, policy, shape), finder.held_by_cluster(template.workload)
+    answers = finder.answers(template, policy, shape, more_gprs=-released.ended)
+    held = finder.held_by_cluster(template.workload)
     held[released.place[0]] -= released.replicas
-    stays, shut = {cluster: has for cluster, has in held.items() if has}, {name for name, _ in released.closed}
+    stays = {cluster: has for cluster, has in held.items() if has and cluster not in released.leaving}
+    shut = {*released.leaving, *(name for name, _ in released.closed)}
     refusals = [*released.closed.values(), *(each for each in answers.refusals() if each.cluster not in shut)]
     closed = {released.place[0], *shut}
     while True:

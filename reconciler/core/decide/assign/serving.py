@@ -24,6 +24,8 @@ class Serving(NamedTuple):
     bound: int
     # On a cluster that is seen and healthy.
     seen: int
+    # On a cluster that files still allow.
+    allowed: int
     all: int
 
     @property
@@ -48,29 +50,32 @@ def serving(inputs: PassInput, placement: Placement) -> Serving:
     word about readiness, replicas with a node count as ready unless the engine says otherwise.
     """
     cluster, replicas, rollouts = placement.cluster, placement.replicas, inputs.rollouts
+    if inputs.exclusion(placement) is not None:  # what may not stay goes first of all
+        return Serving(0, 0, 0, 0, replicas)
     seen = inputs.observed.clusters.get(cluster)
     if seen is None or not seen.healthy or unseen(inputs.desired.fleet, inputs.observed, cluster, inputs.now):
-        return Serving(0, 0, 0, replicas)
+        return Serving(0, 0, 0, replicas, replicas)
     bound = replica_count.bound_replicas(placement, seen)
     if rollouts.has_arrived(placement):
         bound = max(bound, replicas - replica_count.pending_replicas(placement, seen))
     ready = replica_count.ready_replicas(placement, seen)
     if ready is None:
         ready = 0 if rollouts.is_healthy(placement) is False else bound
-    return Serving(min(ready, bound, replicas), min(bound, replicas), replicas, replicas)
+    return Serving(min(ready, bound, replicas), min(bound, replicas), replicas, replicas, replicas)
 
 
 def add_up(parts: Iterable[Serving]) -> Serving:
     """Add up the replicas of several placements."""
-    return Serving(*map(sum, zip(Serving(0, 0, 0, 0), *parts, strict=True)))
+    return Serving(*map(sum, zip(Serving(0, 0, 0, 0, 0), *parts, strict=True)))
 
 
 def describe_given_up(before: Serving, stays: int) -> str:
     """Describe how little the replicas serve that a placement gives up; empty where all of them are ready."""
     after = before.keeping(stays)
-    ready, bound, seen, everything = (had - has for had, has in zip(before, after, strict=True))
+    ready, bound, seen, allowed, everything = (had - has for had, has in zip(before, after, strict=True))
     parts = [
-        (everything - seen, "is unseen", "are unseen"),
+        (everything - allowed, "may not stay there", "may not stay there"),
+        (allowed - seen, "is unseen", "are unseen"),
         (seen - bound, "has no node", "have no node"),
         (bound - ready, "is not ready", "are not ready"),
     ]

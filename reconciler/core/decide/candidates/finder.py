@@ -346,14 +346,19 @@ class CandidateFinder:
         answer = self._ask(answers, answers.positions[candidate.cluster], template, policy, shape)
         return _at_most(answer, replicas)
 
-    def answers(self, template: WorkloadTemplate, policy: BurstPolicy, shape: ReplicaShape) -> KindAnswers:
-        """Return what all clusters answer a burst, each by itself, with all the room that they have."""
+    def answers(
+        self, template: WorkloadTemplate, policy: BurstPolicy, shape: ReplicaShape, *, more_gprs: int = 0
+    ) -> KindAnswers:
+        """Return what all clusters answer a burst, each by itself, with all the room that they have.
+
+        `more_gprs` are the GPRs that begin beside it, less those that end; they are bounded for none of a kind.
+        """
         workload, strategy = template.workload, policy.distribution.strategy
         candidates, kind = self.order(workload), self.burst_kind(template, shape)
         if kind is None:
             own = KindAnswers(candidates, strategy)
             for position, candidate in enumerate(candidates):
-                own.put(position, self.assess(template, policy, shape, candidate, MOST))
+                own.put(position, self.assess(template, policy, shape, candidate, MOST, more_gprs=more_gprs))
             return own
         answers = self._answers_of(kind, workload)
         self._count_again(answers, template, shape)

@@ -21,9 +21,9 @@ from reconciler.core.decide.candidates.gpr_limits import within_limits
 from reconciler.core.decide.candidates.kind_answers import share_of
 from reconciler.core.decide.distribution import ClusterShare, Division, share_out
 from reconciler.core.decide.state.gate import may_not_move
-from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.decide.state.pass_input import ABSENT, PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
-from reconciler.core.decide.steps.end import ABSENT, end_expired
+from reconciler.core.decide.steps.end import end_expired
 from reconciler.core.decide.steps.manual_changes import follow_manual_changes
 from reconciler.core.ledger import lifecycle
 from reconciler.core.observe.demand import UnseenPrimary

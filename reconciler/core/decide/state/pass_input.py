@@ -24,7 +24,7 @@ from reconciler.model.demand import Demand
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
 from reconciler.model.ledger import Ledger
 from reconciler.model.placement import Placement, place_name
-from reconciler.model.plan import CHARTS_PENDING, UNTRIED
+from reconciler.model.plan import CHARTS_PENDING, UNTRIED, Reason, Refusal
 from reconciler.model.policy import Desired
 from reconciler.model.request import RequestRecord
 from reconciler.model.tree import ROOT, describe_standing
@@ -46,6 +46,9 @@ _TRIES = 3
 _UNFINISHED = frozenset({UNTRIED, CHARTS_PENDING})
 """Problems that a later pass ends, though nobody mends anything."""
 
+
+ABSENT = frozenset({Reason.UNKNOWN_CLUSTER, Reason.NOT_IN_POLICY})
+"""Refusals for something that is absent: while a file cannot be read, that file may have it."""
 
 _NO_FLEET = Problem(
     path=FLEET_FILE,
@@ -143,6 +146,15 @@ class PassInput:
     def fleet(self) -> Desired:
         """The fleet without its requests."""
         return self.desired if self.enrolment is None else self.enrolment.base
+
+    def exclusion(self, placement: Placement) -> Refusal | None:
+        """Return why a placement has to leave its cluster, as far as files are certain; None where it may stay."""
+        if placement.workload not in self.desired.policies:
+            return None
+        refusal = self.reach.exclusion(
+            placement.workload, placement.cluster, subset=placement.subset, tolerations=placement.shape.tolerations
+        )
+        return None if refusal is not None and refusal.reason in ABSENT and not self.absence_counts else refusal
 
     @property
     def absence_counts(self) -> bool:

@@ -25,7 +25,7 @@ from reconciler.model.demand import Demand
 from reconciler.model.ids import WorkloadId
 from reconciler.model.ledger import PlacementGroup, Placements
 from reconciler.model.placement import Placement, Restraint
-from reconciler.model.plan import EndReason, Reason, Revert
+from reconciler.model.plan import EndReason, Revert
 from reconciler.model.policy import BurstPolicy, Desired
 from reconciler.model.tree import Identity
 from reconciler.model.units import format_duration
@@ -60,10 +60,6 @@ def _within(workload: WorkloadId, group: PlacementGroup, desired: Desired, reach
     return (policy.max_replicas is None or group.replicas <= policy.max_replicas) and (
         lowest_limit is None or group.most <= lowest_limit
     )
-
-
-ABSENT = frozenset({Reason.UNKNOWN_CLUSTER, Reason.NOT_IN_POLICY})
-"""Refusals for something that is absent: while a file cannot be read, that file may have it."""
 
 
 def end_expired(inputs: PassInput, working_plan: WorkingPlan) -> None:

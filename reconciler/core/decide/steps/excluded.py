@@ -7,11 +7,10 @@ from functools import partial
 from reconciler.core.decide.candidates.finder import CandidateFinder
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
-from reconciler.core.decide.steps.end import ABSENT, missing_file, outside_policy
+from reconciler.core.decide.steps.end import missing_file, outside_policy
 from reconciler.core.decide.steps.relocate import Departure, relocate
 from reconciler.model.ids import WorkloadId
-from reconciler.model.placement import Placement
-from reconciler.model.plan import EndReason, Refusal
+from reconciler.model.plan import EndReason
 
 
 def move_excluded(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder) -> None:
@@ -23,19 +22,11 @@ def move_excluded(inputs: PassInput, working_plan: WorkingPlan, finder: Candidat
         working_plan.decide(workload, partial(_move_excluded, inputs, working_plan, finder, workload))
 
 
-def exclusion(inputs: PassInput, placement: Placement) -> Refusal | None:
-    """Return why a placement has to leave its cluster, as far as files are certain of it; None where it may stay."""
-    refusal = inputs.reach.exclusion(
-        placement.workload, placement.cluster, subset=placement.subset, tolerations=placement.shape.tolerations
-    )
-    return None if refusal is not None and refusal.reason in ABSENT and not inputs.absence_counts else refusal
-
-
 def _move_excluded(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder, workload: WorkloadId) -> None:
     if missing_file(inputs.desired, workload):
         return
     for placement in working_plan.of(workload):
-        refusal = exclusion(inputs, placement)
+        refusal = inputs.exclusion(placement)
         if refusal is not None:
             departure = Departure(
                 placement=placement,

@@ -121,12 +121,17 @@ def _over_budget(
     )
 
 
-def _recently_left(inputs: PassInput, working_plan: WorkingPlan, workload: WorkloadId) -> Mapping[ClusterName, Refusal]:
-    """Refuse the clusters that a workload left too short a time ago to move back."""
-    pause = inputs.desired.policies[workload].moves.back_after
+def _recently_left(
+    inputs: PassInput, working_plan: WorkingPlan, workload: WorkloadId, pause: timedelta
+) -> Mapping[ClusterName, Refusal]:
+    """Refuse the clusters that a workload left too short a time ago to move back.
+
+    What left a healthy cluster for the bounds of its policy may come back at any time.
+    """
     refusals = {}
     for move in working_plan.moves(workload):
-        if move.cluster is not None and move.kind is RestraintKind.COOL_DOWN and inputs.now < move.since + pause:
+        rests = move.kind is RestraintKind.COOL_DOWN and move.until > move.since
+        if move.cluster is not None and rests and inputs.now < move.since + pause:
             message = (
                 f"it moved away from there at {format_time(move.since)}, and moves back after"
                 f" {format_duration(pause)} at the earliest (moves.backAfter)"
@@ -199,6 +204,9 @@ class _Relocation(_Step):
         if self._unit.once and self.departure.stays is not None:
             self._stay(going, "it runs once, and may still run there", ())
             return
+        if self._unit.whole and going < placement.replicas:
+            self._stay(going, f"its {count(placement.replicas, 'replica')} go together or not at all", ())
+            return
         # 3. Another burst of its kind has found no room, and nothing has changed since.
         kind = self._kind()
         cached = self.finder.refusals.suppressed(kind, self.finder.moment()) if kind is not None else None
@@ -228,10 +236,10 @@ class _Relocation(_Step):
 
         A placement that goes whole makes room for the GPR that begins; one that keeps replicas does not.
         """
-        closed = self._closed()
+        closed, leaving = self._closed(), self._leaving()
         while True:
             ends = going == self.placement.replicas
-            released = Released(place=self._place, replicas=going, ends=ends, closed=closed)
+            released = Released(place=self._place, replicas=going, ends=ends, closed=closed, leaving=leaving)
             assignment = assign(
                 self.finder, self._template, self._policy, self._shape, going, unit=self._unit, released=released
             )
@@ -240,11 +248,28 @@ class _Relocation(_Step):
                 return assignment, moved
             going = moved
 
+    def _leaving(self) -> frozenset[ClusterName]:
+        """Name the other clusters that the workload has to leave as well: files forbid them, or they have been lost."""
+        lost = self.inputs.lost
+        since = lost.get(self.placement.cluster)
+        return frozenset(
+            other.cluster
+            for other in self.working_plan.of(self.workload)
+            if other.cluster != self.placement.cluster
+            and (
+                self.inputs.exclusion(other) is not None
+                or (since is not None and other.cluster in lost and lost[other.cluster] <= since)
+            )
+        )
+
     def _closed(self) -> Mapping[ClusterSubset, Refusal]:
         """Refuse the clusters that the placement may not go to, whatever room they have."""
         avoided, made_for = dict[ClusterName, Refusal](), self._made_for()
         if self.departure.stays is not None:
-            avoided.update(_recently_left(self.inputs, self.working_plan, self.workload))
+            pause = self._policy.moves.back_after
+            if self.departure.stays is Reason.BOUND_UNMET:  # a bound is not worth more than one try an hour
+                pause = max(pause, MOVES_PERIOD)
+            avoided.update(_recently_left(self.inputs, self.working_plan, self.workload, pause))
         closed = {}
         for candidate in self.finder.order(self.workload):
             cluster = candidate.cluster
