@@ -205,3 +205,17 @@ def test_rule_of_a_definition_keeps_a_field_and_what_is_below_it() -> None:
     assert immutable_changes(model(size=1), after, schemas) == (), "a field without an old value may be set"
     assert is_immutable(before, ("spec", "pool", "gpu"), schemas)
     assert not is_immutable(before, ("spec", "size"), schemas)
+
+
+def test_type_of_a_service_that_is_no_text_makes_no_balanced_service() -> None:
+    """People write to the output branch, so that what stands may be of any type."""
+    stands, after = (
+        {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {"name": "a"},
+            "spec": {"type": ["LoadBalancer"], "loadBalancerClass": name},
+        }
+        for name in ("example.com/a", "example.com/b")
+    )
+    assert immutable_changes(stands, after) == ()
