@@ -201,7 +201,7 @@ WORKERS = ("worker-2", "worker-3", "worker-4")
 
 
 def after_loss(third: int, fourth: int, **fields: object) -> dict[ClusterName, int]:
-    """Lose worker-2 with two groups, where the others have room for so many, and worker-3 has one group already."""
+    """Lose worker-2 with two groups, where the others have room for a number, and worker-3 has one group already."""
     clusters = [cluster(f"worker-{number}") for number in range(1, 5)]
     there, wanted = both(), fleet(SET, policy=dividing(*WORKERS, **fields), clusters=clusters)
     seen = [

@@ -68,7 +68,7 @@ class Share:
 
 @dataclass(frozen=True, kw_only=True)
 class Reach:
-    """What a bounded division comes to at best, whichever clusters it chooses."""
+    """The best result of a bounded division, whichever clusters it chooses."""
 
     replicas: int
     clusters: int
@@ -335,7 +335,7 @@ class Decider:
                 yield f"{path} ends at {placement.expires_at:%H:%M:%S}, expected {expected:%H:%M:%S}"
 
     def _is_needed(self, work: Work, placement: Placement) -> bool:
-        """Tell whether the replicas that are missing, or were lately, need any of a placement."""
+        """Return whether the replicas that are missing, or were lately, need any of a placement."""
         demand = self.made.inputs.demands[work.id]
         if not isinstance(demand, Demand):
             return False
@@ -492,7 +492,7 @@ class Decider:
     def _compare_reach(
         self, work: Work, has: Counter[Place], actual: Counter[Place], missing: int, free: Mapping[Place, int]
     ) -> Iterator[str]:
-        """Yield what a bounded division lacks of the best that any choice of clusters comes to."""
+        """Yield what a bounded division lacks of the best choice of clusters."""
         distribution, shares = work.policy.distribution, self._shares(work, free)
         best = _best(missing, shares, distribution)
         used = {name for (name, _), replicas in actual.items() if replicas}

@@ -38,7 +38,7 @@ Story = Callable[[], bool]
 
 @cache
 def is_mended(story: Story) -> bool:
-    """Tell whether the product does right in a story."""
+    """Return whether the product does right in a story."""
     return story()
 
 
@@ -93,7 +93,7 @@ def copy_of_run_is_not_begun_again() -> bool:
 
 
 def _leaves(policy: BurstPolicy, step: Step, unit: Unit = Unit.REPLICA, **fields: object) -> bool:
-    """Tell whether what stands on the first cluster leaves it after a change of files."""
+    """Return whether what stands on the first cluster leaves it after a change of files."""
     world = lone(unit, policy, site(A, **fields), site(B), site(C))
     first, *_, last = play(world, lacks(2), Step(after=MINUTE), step)
     assert A in where(first), "the story begins on the first cluster"
@@ -101,7 +101,7 @@ def _leaves(policy: BurstPolicy, step: Step, unit: Unit = Unit.REPLICA, **fields
 
 
 def new_required_label_is_followed() -> bool:
-    """A burst leaves a cluster without a label that its policy comes to require."""
+    """A burst leaves a cluster without a label that its policy starts to require."""
     return _leaves(IN_ORDER, Step(after=MINUTE, policies={0: {"require_labels": {"region": "us"}}}))
 
 
@@ -136,7 +136,7 @@ def lost_subset_term_is_followed() -> bool:
 
 
 def forbidden_burst_is_not_renewed() -> bool:
-    """A burst is not renewed on a cluster without a label that its policy comes to require."""
+    """A burst is not renewed on a cluster without a label that its policy starts to require."""
     policy = replace(IN_ORDER, renew=Renewal.WHILE_NEEDED)
     world = lone(Unit.REPLICA, policy, site(A), site(B), site(C))
     change = Step(after=MINUTE, policies={0: {"require_labels": {"region": "us"}}})

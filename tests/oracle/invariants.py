@@ -70,7 +70,7 @@ def within_room(made: Pass) -> Iterator[str]:
 
 
 def never_more_than_missing(made: Pass) -> Iterator[str]:
-    """No workload comes to have more replicas elsewhere than it misses, or had."""
+    """No workload gets more replicas elsewhere than it misses, or had."""
     for work in made.works.values():
         demand = made.inputs.demands[work.id]
         missing = demand.missing if isinstance(demand, Demand) else 0
@@ -199,7 +199,7 @@ def time_alone_begins_no_second_run(passes: Sequence[Pass]) -> Iterator[str]:
 
 
 def is_departure(change: object) -> bool:
-    """Tell whether a change sends replicas elsewhere since they cannot run where they are, or for a lower bound."""
+    """Return whether a change sends replicas elsewhere since they cannot run where they are, or for a lower bound."""
     if isinstance(change, Move) and change.why in (EndReason.FAILED, EndReason.CLUSTER_LOST):
         return True
     restraint = change.restraint if isinstance(change, Move | Resize | Revert) else None
@@ -227,7 +227,7 @@ def forbids(work: Work, site: Site, subset: str) -> Iterator[str]:
 
 
 def _refuses(made: Pass, work: Work, site: Site, subset: str) -> Iterator[str]:
-    """Yield why a cluster takes nothing new of a workload, though what is there may stay."""
+    """Yield why a cluster takes nothing new of a workload, though what stands may stay."""
     if site.availability is Availability.CORDONED:
         yield f"{site.name} is cordoned"
     if site.taints and not work.policy.tolerations:

@@ -42,7 +42,7 @@ def test_naive_decider_decides_the_same_where_units_are_mixed(passes: list[Pass]
 
 
 def drawn(number: int, *units: Unit) -> Iterator[list[Pass]]:
-    """Draw so many chains, the same in each run."""
+    """Draw a number of chains, the same in each run."""
     for seed in range(number):
         yield chain(Random(seed), units=units or BURSTS, calm=True)
 

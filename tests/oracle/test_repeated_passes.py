@@ -29,7 +29,7 @@ def test_same_input_gives_the_same_plan_whatever_earlier_passes_have_found(passe
 
 
 def may_lower_a_percentage(made: Pass) -> bool:
-    """Tell whether a pass may leave a subset above a maximum in percent, as is known of what it reverts."""
+    """Return whether a pass may leave a subset above a maximum in percent, as is known of what it reverts."""
     bounds = (
         subset.most
         for work in made.works.values()

@@ -112,7 +112,7 @@ def drain(unit: Unit) -> str:
 
 
 def label(unit: Unit) -> str:
-    """The policy comes to require a label that only the second cluster has."""
+    """The policy starts to require a label that only the second cluster has."""
     return _after(unit, Step(after=MINUTE, policies={0: {"require_labels": {"region": "us"}}}))
 
 

@@ -232,7 +232,7 @@ def shares_domain(template: WorkloadTemplate, kinds: Kinds) -> bool:
 
 
 def _topology(spec: DeploySpec, replicas: int, kinds: Kinds) -> tuple[tuple[Hashable, ...], str]:
-    """Return the domains that the pods of so many replicas share, and the topology that cannot be counted."""
+    """Return the domains that a number of replicas share, and the topology that cannot be counted."""
     pods = pods_of_spec(with_replicas(spec, replicas), kinds)
     return tuple(unit.likeness for unit in pods.shared), pods.uncounted_topology
 

@@ -63,7 +63,7 @@ class PlacementUnit:
         return "they run once" if self.once else "they share a topology domain"
 
     def replicas(self, missing: int) -> int:
-        """Return the replicas of one unit where so many are missing."""
+        """Return the replicas of one unit, given the number that is missing."""
         return self.size or missing
 
 

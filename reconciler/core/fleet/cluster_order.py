@@ -210,7 +210,7 @@ class ClusterOrder:
         return self._scheduled
 
     def renews(self) -> bool:
-        """Tell whether the bursts of any workload are renewed."""
+        """Return whether the bursts of any workload are renewed."""
         if self._renews is None:
             self._renews = any(
                 renewal(self._desired.templates[workload], policy) is not Renewal.NEVER

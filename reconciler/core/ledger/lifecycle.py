@@ -253,7 +253,7 @@ def counted_move(placement: Placement, why: EndReason, now: datetime) -> Restrai
 
 
 def at_longest(placement: Placement, policy: BurstPolicy, limits: WorkspaceLimits | None) -> bool:
-    """Tell whether a burst ends since it has lasted the longest time allowed, and no renewal moves its end."""
+    """Return whether a burst ends since it has lasted the longest time allowed, and no renewal moves its end."""
     longest = longest_duration(policy, limits)
     return longest is not None and placement.expires_at >= placement.created_at + longest
 

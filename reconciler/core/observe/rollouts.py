@@ -433,7 +433,7 @@ class _Judge:
             self._keep(path)
 
     def _is_running(self, placement: Placement, report: EngineReport) -> bool:
-        """Tell whether what runs once is at work, all pods ready: Argo CD calls a Job healthy only at its end."""
+        """Return whether what runs once is at work, all pods ready: Argo CD calls a Job healthy only at its end."""
         seen = self.signs.observed.clusters[self.cluster]
         if report.state is not EngineState.PROGRESSING or not placement.runs_once:
             return False

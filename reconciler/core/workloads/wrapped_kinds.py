@@ -51,7 +51,7 @@ def wrapping_kind(
 
 
 def runs_once_by(kind: WorkloadKind, manifest: Mapping[str, Json]) -> bool:
-    """Tell whether an object of a kind runs once, as a Job does with a number of completions."""
+    """Return whether an object of a kind runs once, as a Job does with a number of completions."""
     if not kind.once:
         return False
     return not kind.once_with or any(at(manifest, field_path) is not None for field_path in kind.once_with)

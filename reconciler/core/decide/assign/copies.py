@@ -44,7 +44,7 @@ def assign_units(
     unit: PlacementUnit,
     released: Released = NOT_RELEASED,
 ) -> Assignment:
-    """Assign a unit to each cluster that has room for one, as long as so many replicas are left and it may run.
+    """Assign a unit to each cluster that has room for one, while enough replicas are left and it may run.
 
     A unit that a placement has released goes to one cluster, with room for as many as its template deploys by now.
     """

@@ -226,7 +226,7 @@ def _lower(layers: Sequence[Layer], surplus: int) -> list[Layer]:
 
 
 def _leave(placements: Sequence[tuple[Placement, Serving]], stays: int) -> Iterator[GivenUp]:
-    """Yield the placements of one cluster that lose replicas when so many stay, the newest first."""
+    """Yield the placements of one cluster that lose replicas when a number stays, the newest first."""
     oldest = sorted(placements, key=lambda pair: (pair[0].created_at, pair[0].name))
     kept = [0] * len(oldest)
     for grade in range(len(Serving._fields)):

@@ -26,13 +26,13 @@ def restraint_after(inputs: PassInput, placement: Placement, why: EndReason) -> 
 
 
 def is_run(inputs: PassInput, placement: Placement) -> bool:
-    """Tell whether a placement runs once: by its template, or by its record where the template is unknown."""
+    """Return whether a placement runs once: by its template, or by its record where the template is unknown."""
     template = inputs.desired.templates.get(placement.workload)
     return placement.runs_once if template is None else template.runs_once
 
 
 def is_awaited(inputs: PassInput, demand: Demand) -> bool:
-    """Tell whether the primary still holds back what runs once, whether or not any of it is missing now.
+    """Return whether the primary still holds back what runs once, whether or not any of it is missing now.
 
     It has then neither run nor been deleted there, so that a run elsewhere is not superfluous.
     """
@@ -40,7 +40,7 @@ def is_awaited(inputs: PassInput, demand: Demand) -> bool:
 
 
 def may_still_run(inputs: PassInput, placement: Placement) -> bool:
-    """Tell whether a run that is about to end by its time may still be at work, and so needs more of it.
+    """Return whether a run that is about to end by its time may still be at work, and so needs more of it.
 
     Of some kinds nothing says that a run is complete. These are at work while a pod of theirs is seen.
     """
@@ -75,7 +75,7 @@ def _is_over(inputs: PassInput, placement: Placement, policy: BurstPolicy, why: 
 
 
 def _has_run(inputs: PassInput, placement: Placement, policy: BurstPolicy) -> bool:
-    """Tell whether a failed run may have done some of its work, and was not merely evicted.
+    """Return whether a failed run may have done some of its work, and was not merely evicted.
 
     A run that was healthy is known as such while this process lives. One that had been older than the rollout timeout
     before it failed would have ended long ago, had it never been healthy.

@@ -271,7 +271,7 @@ class WorkingPlan:
             self._short[suppressed.workload] = suppressed
 
     def is_told(self, workload: WorkloadId, reason: Reason) -> bool:
-        """Tell whether this pass has suppressed a change of a workload for a reason."""
+        """Return whether this pass has suppressed a change of a workload for a reason."""
         return any(held.workload == workload and held.reason is reason for held in self._suppressed.values())
 
     def unplaceable(self, workload: WorkloadId) -> Suppressed | None:

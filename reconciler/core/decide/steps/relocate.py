@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import cached_property
 
 from reconciler.core.capacity.pod_requirements import PodRequirements
 from reconciler.core.capacity.units import PlacementUnit
@@ -63,7 +64,7 @@ class Departure:
 
 
 def may_relocate(inputs: PassInput, working_plan: WorkingPlan, placement: Placement) -> bool:
-    """Tell whether a burst is in force and its replicas can run on any cluster, each for itself.
+    """Return whether a burst is in force and its replicas can run on any cluster, each for itself.
 
     Requests stay where their clusters were chosen. Without a view of the primary nobody knows what is needed.
     """
@@ -158,7 +159,7 @@ class _Step:
         return self.departure.placement.workload
 
     def is_over_budget(self, going: int) -> bool:
-        """Tell whether so many replicas may not move now, for the budget of moves; suppress them then."""
+        """Return whether so many replicas may not move now, for the budget of moves; suppress them then."""
         if self.departure.stays is None or self.workload.request:
             return False
         suppressed = _over_budget(self.inputs, self.working_plan, self.workload, self.departure.detail, replicas=going)
@@ -288,7 +289,7 @@ class _Relocation(_Step):
         subset = subset_of(spread, self._place[1]) if spread is not None and self._seen_shape is None else None
         return subset.name if subset is not None and subset.patch else ""
 
-    @property
+    @cached_property
     def _unit(self) -> PlacementUnit:
         return unit_of_workload(self.inputs, self.workload, self.placement)
 
@@ -300,7 +301,7 @@ class _Relocation(_Step):
     def _policy(self) -> BurstPolicy:
         return self.inputs.desired.policies[self.workload]
 
-    @property
+    @cached_property
     def _place(self) -> ClusterSubset:
         return cluster_subset(self.placement, self._policy, self.inputs.desired.clusters)
 

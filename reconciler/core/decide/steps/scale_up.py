@@ -489,7 +489,7 @@ class ScaleUp:
         return tuple(refusal for refusal in refusals if ranks[refusal.cluster, refusal.subset] < candidate.rank)
 
     def _describe_shortage(self, replicas: int, missing: int) -> str:
-        """Say of how many missing replicas so many are placed, and who lacks them."""
+        """Say how many of the missing replicas are placed, and who lacks them."""
         lacks = f"for {self.demand.primary}" if self._shortage.spare else f"that {self.demand.primary} is missing"
         return f"{replicas} of {count(missing, 'more replica')} {lacks}"
 
