@@ -147,7 +147,10 @@ def lower_bounds_hold_or_are_told(made: Pass) -> Iterator[str]:
             yield f"{work.id} is in {groups} groups of {distribution.min_groups}, and nothing says so"
 
 
-def _makes_room(change: Change) -> TypeGuard[Revert]:
+def _makes_room(change: Change) -> TypeGuard[Revert | Resize]:
+    """Return whether replicas go for others of their priority, and the commit says for whom."""
+    if isinstance(change, Resize):
+        return " room for " in change.detail
     return isinstance(change, Revert) and change.why is EndReason.FAIR_SHARE
 
 
@@ -157,7 +160,7 @@ def what_waits_is_told(made: Pass) -> Iterator[str]:
     One that gives its room to another in this pass is told so by that commit.
     """
     told = {held.workload for held in made.plan.suppressed}
-    told |= {change.placement.workload for change in made.plan.changes if _makes_room(change)}
+    told |= {_of_change(change).workload for change in made.plan.changes if _makes_room(change)}
     for work in made.works.values():
         demand, has = made.inputs.demands[work.id], held(made.after, work.id).total()
         if work.unit.runs_once and has:
