@@ -173,6 +173,12 @@ def test_what_serves_nobody_any_more_does_not_follow() -> None:
     assert (shrunk.after.replicas, begun.placement.replicas) == (1, 2)
 
 
+def test_copy_of_which_a_part_is_needed_leaves_a_lost_cluster_whole() -> None:
+    wanted = desired()
+    wanted = replace(wanted, templates={VLLM: replace(wanted.templates[VLLM], copy=3, uses_replicas=False)})
+    assert moved(serving(short(2), free("worker-3", 8), wanted=wanted)).after.replicas == 3
+
+
 def test_what_runs_once_stays_since_it_may_still_run_there() -> None:
     wanted = desired()
     wanted = replace(wanted, templates={VLLM: replace(wanted.templates[VLLM], runs_once=True)})

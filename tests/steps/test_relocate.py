@@ -135,6 +135,16 @@ def test_where_one_region_is_left_all_go_there_and_the_commit_says_what_is_not_k
     assert "spreads over 2 values of topology.kubernetes.io/region at least, and only 1 can be used" in moved.detail
 
 
+@pytest.mark.parametrize(("missing", "arrive"), [(0, 0), (1, 1), (2, 2), (3, 3), (4, 4)])
+def test_as_many_replicas_leave_two_lost_clusters_as_both_together_are_needed_for(missing: int, arrive: int) -> None:
+    names = ("worker-2", "worker-3", "worker-4")
+    wanted = fleet(ordering(*names), *(region(name, "eu") for name in names))
+    before = ledger(there("worker-2", 2), there("worker-3", 2))
+    seen = inputs(short(missing, since=NOW - HOUR), free("worker-4", 8), wanted=wanted, there=before)
+    lost = {ClusterName(name): NOW - HOUR for name in names[:2]}
+    assert after(before, decide(replace(seen, lost=lost))).get("worker-4", 0) == arrive
+
+
 @pytest.mark.parametrize("why", GONE[2:])
 def test_what_files_no_longer_allow_is_reverted_where_nothing_else_has_room_and_never_renewed(why: str) -> None:
     policy = ordering("worker-2", "worker-3", renew=Renewal.WHILE_NEEDED)

@@ -22,6 +22,7 @@ from reconciler.core.capacity.units import PlacementUnit
 from reconciler.core.decide.assign import gang_placement
 from reconciler.core.decide.assign.assignment import Assignment, Released
 from reconciler.core.decide.assign.replicas_by_cluster import assign
+from reconciler.core.decide.assign.surplus import take_surplus
 from reconciler.core.decide.candidates.finder import CandidateFinder
 from reconciler.core.decide.candidates.gang import gang_of, placement_needs, unit_of_workload
 from reconciler.core.decide.state.gate import may_not_move
@@ -317,13 +318,18 @@ class _Relocation(_Step):
     def _needed(self) -> int:
         """Count the replicas that are still missing on the primary: others come home in their own time.
 
-        What may not stay goes whole: what is not needed of it has been taken back before.
+        Those that come home are the ones that serve least, of all placements of the workload. What may not stay goes
+        whole: what is not needed of it has been taken back before.
         """
-        if self.departure.stays is None:
-            return self.departure.replicas
-        demand = self.inputs.demands[self.workload]
-        missing = demand.missing if isinstance(demand, Demand) else 0
-        return self.departure.replicas - max(0, self.working_plan.replicas(self.workload) - missing)
+        going, demand = self.departure.replicas, self.inputs.demands.get(self.workload)
+        surplus = self.working_plan.replicas(self.workload) - (demand.missing if isinstance(demand, Demand) else 0)
+        if self.departure.stays is None or surplus <= 0:
+            return going
+        placements = self.working_plan.of(self.workload)
+        for placement, rest, _ in take_surplus(self.inputs, self.working_plan, surplus, placements, partly=False):
+            if placement.path == self.placement.path:
+                return going - (placement.replicas - rest)
+        return going
 
     @property
     def _seen_shape(self) -> ReplicaShape | None:
