@@ -91,9 +91,6 @@ def test_cluster_that_takes_a_part_is_not_refused_for_what_others_take() -> None
     assert faults.cluster_that_takes_a_part_is_explained()
 
 
-@pytest.mark.xfail(
-    strict=True, raises=AssertionError, reason="a maximum in percent is not lowered by what a drain reverts in its pass"
-)
 def test_maximum_in_percent_follows_what_a_drain_reverts() -> None:
     assert faults.maximum_in_percent_follows_a_drain()
 

@@ -34,7 +34,7 @@ from reconciler.core.decide.steps.pod_template_update import update_pod_template
 from reconciler.core.decide.steps.preempt import Preemption
 from reconciler.core.decide.steps.renew import renew_needed, wake_to_renew
 from reconciler.core.decide.steps.reserve import end_reservations, reservation_turns
-from reconciler.core.decide.steps.scale_down import scale_down
+from reconciler.core.decide.steps.scale_down import follow_subset_maximums, scale_down
 from reconciler.core.decide.steps.source_update import update_to_sources
 from reconciler.core.decide.steps.succeeded import end_succeeded
 from reconciler.core.decide.steps.unschedulable import move_unschedulable
@@ -123,6 +123,7 @@ def _end_and_move(inputs: PassInput, working_plan: WorkingPlan, finder: Candidat
     leave_lost_clusters(inputs, working_plan, finder)
     move_unschedulable(inputs, working_plan, finder)
     restore_lower_bounds(inputs, working_plan, finder)
+    follow_subset_maximums(inputs, working_plan)
     close_finished(inputs, working_plan)
     end_reservations(inputs, working_plan)
 

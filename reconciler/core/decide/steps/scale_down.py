@@ -42,6 +42,18 @@ def scale_down(inputs: PassInput, working_plan: WorkingPlan) -> None:
             working_plan.decide(workload, step)
 
 
+def follow_subset_maximums(inputs: PassInput, working_plan: WorkingPlan) -> None:
+    """Carry out the maximums of subsets again for what this pass has changed: a percentage of fewer replicas is less.
+
+    Replicas that leave a cluster and have room nowhere else are reverted after `scale_down`.
+    """
+    for workload in working_plan.touched():
+        policy = inputs.desired.policies.get(workload)
+        if policy is not None and policy.spread is not None:
+            step = partial(_keep_subsets, inputs, working_plan, workload, policy, policy.spread)
+            working_plan.decide(workload, step)
+
+
 def _may_shrink(inputs: PassInput, working_plan: WorkingPlan, workload: WorkloadId, policy: BurstPolicy) -> bool:
     """Tell whether there is anything to look at: a workload within its policy may have more than it is missing."""
     demand = inputs.demands.get(workload)
