@@ -251,6 +251,11 @@ class Distribution:
     """Whether each entry of the policy's clusters is filled before the next one gets any."""
 
     @property
+    def is_strategy_alone(self) -> bool:
+        """Whether it bounds nothing and has no tiers, so that it may divide within the subsets of a WorkloadSpread."""
+        return self == Distribution(strategy=self.strategy)
+
+    @property
     def is_bounded(self) -> bool:
         """Whether the number of clusters, or of values of the label, has any bound."""
         has_most = self.max_clusters is not None or self.max_groups is not None
@@ -342,10 +347,10 @@ class BurstPolicy:
     sets: SetDivision = SetDivision.WHOLE
     """Of workloads in groups; those whose groups depend on one another go whole in any case."""
     spread: WorkloadSpread | None = None
-    """Subsets that go before `candidates`, which are only used when named; the distribution has no effect then."""
+    """Subsets that go before `candidates`, which are only used when named; the strategy divides within each."""
     bounds: WorkloadSpread | None = None
-    """The spread of a workload whose replicas its subsets cannot divide: a gang, or one with a distribution. Its
-    clusters are those of `candidates` that some subset allows."""
+    """The spread of a workload whose replicas its subsets cannot divide: a gang, or one whose distribution is more
+    than a strategy. Its clusters are those of `candidates` that some subset allows."""
     stalled: str = ""
     """Reason that nothing new is placed: a spread of the workload is not in force, so that its subsets are unknown."""
 

@@ -23,7 +23,7 @@ from reconciler.model.kubernetes.scheduling import (
 )
 from reconciler.model.kubernetes.workload_spread import Bound, PreferredTerm
 from reconciler.model.plan import Move, Place, Reason, Resize, Revert
-from reconciler.model.policy import Availability, BurstPolicy, ClusterPreference
+from reconciler.model.policy import Availability, BurstPolicy, ClusterPreference, Distribution, StrategyName
 from tests.builders.gprs import binding, gpr_template
 from tests.builders.inputs import (
     NOW,
@@ -71,6 +71,59 @@ def test_clusters_of_a_subset_are_taken_by_preferred_terms_then_by_room_then_by_
     assert out(plan(short(3), *seen, wanted=fleet(replace(OWN, most=None)))) == {"worker-3/own": 3}
     alike = [free("worker-2", 8), free("worker-3", 8)]
     assert out(plan(short(3), *alike, wanted=fleet(replace(OWN, most=None)))) == {"worker-2/own": 3}
+
+
+DIVIDED = {
+    StrategyName.ORDERED: {"worker-3/own": 6},
+    StrategyName.BALANCED: {"worker-2/own": 2, "worker-3/own": 4},
+    StrategyName.WEIGHTED: {"worker-2/own": 3, "worker-3/own": 3},
+    StrategyName.AGGREGATED: {"worker-3/own": 6},
+}
+
+
+@pytest.mark.parametrize("strategy", StrategyName)
+def test_strategy_of_the_policy_divides_within_a_subset(strategy: StrategyName) -> None:
+    wanted = fleet(replace(OWN, most=None), RENTED, distribution=Distribution(strategy=strategy))
+    seen = [free("worker-2", 4), free("worker-3", 8), free("worker-4", 8)]
+    made = plan(short(6), *seen, wanted=wanted)
+    assert out(made) == DIVIDED[strategy]
+    said = {"", f"{strategy} within subset own"}
+    assert {each.choice.because for each in made.changes if isinstance(each, Place)} <= said
+    over = plan(short(15), *seen, wanted=wanted)
+    assert out(over) == {"worker-2/own": 4, "worker-3/own": 8, "worker-4/rented": 3}
+
+
+def test_strategy_gives_back_within_a_subset_after_the_last_subset_has() -> None:
+    there = [stands("worker-2", 4, "own"), stands("worker-3", 4, "own"), stands("worker-4", 2, "rented")]
+    wanted = fleet(replace(OWN, most=None), RENTED, distribution=Distribution(strategy=StrategyName.BALANCED))
+    seen = [
+        free(each.cluster, 8 if each.cluster == "worker-3" else 0, bound={each.name: each.replicas}) for each in there
+    ]
+    made = plan(short(6), *seen, wanted=wanted, there=ledger(*there), history=wanted_before(6))
+    assert dict(kept(made)) == {"worker-4/rented": 0, "worker-2/own": 2}
+    (told,) = (each.detail for each in made.changes if isinstance(each, Resize))
+    assert "the last subset gives back first, and in it the fullest cluster gives back first" in told
+
+
+def test_preferred_terms_go_before_the_strategy() -> None:
+    liked = replace(OWN, most=None, preferred=(PreferredTerm(weight=10, term=named("worker-2")),))
+    wanted = fleet(liked, distribution=Distribution(strategy=StrategyName.BALANCED))
+    made = plan(short(6), free("worker-2", 4), free("worker-3", 8), wanted=wanted)
+    assert out(made) == {"worker-2/own": 4, "worker-3/own": 2}
+
+
+def test_weight_of_nothing_takes_no_replicas_of_a_subset_and_gives_back_what_it_has() -> None:
+    weights = (
+        ClusterPreference(name=ClusterName("worker-2"), weight=0),
+        ClusterPreference(name=ClusterName("worker-3")),
+    )
+    strategy = Distribution(strategy=StrategyName.WEIGHTED)
+    wanted = fleet(replace(OWN, most=None), candidates=weights, distribution=strategy)
+    assert out(plan(short(3), free("worker-2", 8), free("worker-3", 2), wanted=wanted))["worker-3/own"] == 2
+    there = [stands("worker-2", 3, "own"), stands("worker-3", 3, "own")]
+    seen = [free(each.cluster, 8, bound={each.name: 3}) for each in there]
+    made = plan(short(2), *seen, wanted=wanted, there=ledger(*there), history=wanted_before(2))
+    assert dict(kept(made)) == {"worker-2/own": 0, "worker-3/own": 2}
 
 
 def test_a_preferred_label_of_nodes_counts_where_a_node_has_it() -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from reconciler.core.decide.distribution import ClusterShare
 from reconciler.core.decide.distribution.subsets import Counts, Layer, give_back, share_out
 from reconciler.model.ids import ClusterName
+from reconciler.model.policy import StrategyName
 
 TOTALS = st.integers(0, 40)
 Layers = tuple[Layer, ...]
@@ -28,7 +29,8 @@ def _layers(draw: st.DrawFn, *, begun: bool = True) -> Layers:
             targets.append(ClusterShare(cluster=name, rank=rank, keeps=keeps, most=most, capacity=most))
         most = draw(st.none() | st.integers(0, 12))
         least = draw(st.integers(0, 4 if most is None else min(4, most)))
-        found.append(Layer(shares=tuple(targets), most=most, least=least))
+        strategy = draw(st.sampled_from(StrategyName))
+        found.append(Layer(shares=tuple(targets), strategy=strategy, most=most, least=least))
     return tuple(found)
 
 

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from reconciler.core.fleet.cluster_order import ClusterOrder
 from reconciler.daemon.source import SourceReader
 from reconciler.model.ids import WorkloadId
 from tests.builders.fleet_files import FLEET, TEMPLATE, cluster, errors, load, policy, warnings, workspace
@@ -202,16 +203,26 @@ def test_a_kind_that_a_broken_file_may_declare_is_not_refused(broken: str):
 
 
 def test_a_distribution_of_the_policys_own_is_an_error_and_nothing_is_spread():
-    files = {**FLEET, "policies/gpu.yaml": policy("gpu", "{distribution: {strategy: Balanced}}"), "s.yaml": spread()}
+    files = {**FLEET, "policies/gpu.yaml": policy("gpu", "{distribution: {maxClusters: 2}}"), "s.yaml": spread()}
     desired = load(files)
     assert errors(desired) == [
         (
             "s.yaml:8: spec.subsets: BurstPolicy gpu has a distribution of its own: subsets only bound its clusters "
-            "(leave spec.distribution out there, or give the template another BurstPolicy)"
+            "(leave all but strategy out of spec.distribution there, or give the template another BurstPolicy)"
         )
     ]
     assert desired.policies[VLLM].spread is None
     assert not desired.incomplete
+
+
+def test_strategy_of_the_policy_divides_within_subsets_by_the_weights_of_its_clusters():
+    chosen = policy("gpu", "{clusters: [{name: worker-2, weight: 3}], distribution: {strategy: Weighted}}")
+    desired = load({**FLEET, "policies/gpu.yaml": chosen, "s.yaml": spread()})
+    assert desired.problems == ()
+    assert desired.policies[VLLM].spread is not None
+    weights = {each.cluster: each.weight for each in ClusterOrder(desired).order(VLLM) if each.subset}
+    assert weights["worker-2"] == 3
+    assert {weight for name, weight in weights.items() if name != "worker-2"} <= {1}
 
 
 def test_clusters_of_the_policy_come_after_subsets_and_that_is_told():

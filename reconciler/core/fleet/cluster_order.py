@@ -57,7 +57,7 @@ def ordered_candidates(
         named.pop(workspace.primary, None)
     before: tuple[Candidate, ...] = ()
     if policy.spread is not None:
-        before = _subset_candidates(policy.spread, workspace, clusters)
+        before = _subset_candidates(policy.spread, workspace, clusters, named)
         for subset in policy.spread.subsets:
             for name in [name for name in named if name in clusters and selects_cluster(subset, clusters[name])]:
                 if not node_requirements(subset, clusters[name]):
@@ -78,9 +78,15 @@ def ordered_candidates(
 
 
 def _subset_candidates(
-    spread: WorkloadSpread, workspace: Workspace, clusters: Mapping[ClusterName, Cluster]
+    spread: WorkloadSpread,
+    workspace: Workspace,
+    clusters: Mapping[ClusterName, Cluster],
+    named: Mapping[ClusterName, ClusterPreference],
 ) -> tuple[Candidate, ...]:
-    """Expand each subset to its clusters. The primary is left out: its replicas are no burst."""
+    """Expand each subset to its clusters, with the weights of those that the policy has named.
+
+    The primary is left out: its replicas are no burst.
+    """
     others = sorted(name for name in workspace.clusters if name in clusters and name != workspace.primary)
     described = [clusters[name] for name in others]
     sites = (
@@ -89,8 +95,10 @@ def _subset_candidates(
         for cluster in described
         if selects_cluster(subset, cluster)
     )
+    unnamed = ClusterPreference()
     return tuple(
-        Candidate(cluster=cluster, rank=rank, subset=subset) for rank, (cluster, subset) in enumerate(sites, start=1)
+        Candidate(cluster=cluster, rank=rank, subset=subset, weight=named.get(cluster, unnamed).weight)
+        for rank, (cluster, subset) in enumerate(sites, start=1)
     )
 
 

@@ -187,7 +187,7 @@ def _division(
 def describe_distribution(policy: BurstPolicy) -> str:
     """Describe the distribution of a policy in one line; empty where it fills one cluster after the other."""
     if policy.spread is not None:
-        return subset_order.describe_subset_order(policy.spread)
+        return subset_order.describe_subset_order(policy, policy.spread)
     if policy.fills_in_order:
         return ""
     distribution = policy.distribution

@@ -16,7 +16,7 @@ from reconciler.core.capacity.best_fit import count_beside, tightest_first
 from reconciler.core.decide.assign.assignment import NOT_RELEASED, Assignment, Released, refuse_beyond_gpr_limit
 from reconciler.core.decide.assign.ordinals import limit_to_free_ordinals, refuse_second_clusters
 from reconciler.core.decide.assign.subset_limits import refuse_over_limit
-from reconciler.core.decide.assign.subset_order import SubsetRows, rows_of
+from reconciler.core.decide.assign.subset_order import NOT_IN_SUBSET, SubsetPlace, SubsetRows, rows_of, subset_places
 from reconciler.core.decide.assign.subset_quota import SubsetQuota, quotas
 from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
 from reconciler.core.decide.distribution import ClusterShare
@@ -30,7 +30,7 @@ from reconciler.model.ids import ClusterName
 from reconciler.model.kubernetes.workload_spread import Subset, WorkloadSpread
 from reconciler.model.placement import ClusterSubset
 from reconciler.model.plan import Reason, Refusal
-from reconciler.model.policy import BurstPolicy
+from reconciler.model.policy import BurstPolicy, StrategyName
 from reconciler.model.workload import WorkloadTemplate
 from reconciler.text.wording import sanitize
 
@@ -103,10 +103,10 @@ class _Round:
         for refusal in barred:
             del able[refusal.cluster, refusal.subset]
             refusals.append(refusal)
-        homes = self._homes(subsets)
+        homes, places = self._homes(subsets), subset_places(finder, workload, spread)
         while True:
             layers = [
-                self._layer(row, quota, stays, able, home)
+                self._layer(quota, [self._share(place, places, stays, able) for place in row], home)
                 for row, quota, home in zip(rows, subsets, homes, strict=True)
             ]
             total = sum(share.keeps for layer in layers for share in layer.shares) + self.missing
@@ -151,22 +151,26 @@ class _Round:
         room = able[place].room if place in able else 0
         return room if self.anew is None else room + sum(has for other, has in held.items() if other[0] == place[0])
 
-    def _layer(
+    def _layer(self, quota: SubsetQuota, row: Sequence[ClusterShare], home: ClusterShare | None) -> Layer:
+        """Make a layer of the clusters of a subset in their order, the primary first."""
+        others = [share._replace(rank=rank) for rank, share in enumerate(row, start=1)]
+        shares = others if home is None else [home, *others]
+        strategy = self.policy.distribution.strategy
+        return Layer(shares=tuple(shares), strategy=strategy, most=quota.most, least=quota.least)
+
+    def _share(
         self,
-        row: Sequence[ClusterSubset],
-        quota: SubsetQuota,
+        place: ClusterSubset,
+        places: Mapping[ClusterSubset, SubsetPlace],
         stays: Mapping[ClusterSubset, int],
         able: Mapping[ClusterSubset, Candidate],
-        home: ClusterShare | None,
-    ) -> Layer:
-        """Make a layer of a subset, the primary first. Anew, no cluster keeps anything for certain."""
-        shares = [home] if home is not None else []
-        for rank, place in enumerate(row, start=1):
-            has = stays.get(place, 0)
-            most = has + (able[place].room if place in able else 0)
-            keeps = has if self.anew is None else 0
-            shares.append(ClusterShare(cluster=place[0], rank=rank, keeps=keeps, most=most, capacity=most))
-        return Layer(shares=tuple(shares), most=quota.most, least=quota.least)
+    ) -> ClusterShare:
+        """Make the share of a cluster. Anew, none keeps anything for certain."""
+        has = stays.get(place, 0)
+        most = has + (able[place].room if place in able else 0)
+        keeps = has if self.anew is None else 0
+        share = ClusterShare(cluster=place[0], rank=0, keeps=keeps, most=most, capacity=most)
+        return places.get(place, NOT_IN_SUBSET).share(share)
 
     def _able(self, refusals: list[Refusal]) -> dict[ClusterSubset, Candidate]:
         """Assess each cluster of each subset as if it were the only one."""
@@ -235,7 +239,8 @@ class _Round:
                 room.take(shape, fits)
             waiting -= fits
             most = quota.home + fits
-            homes.append(ClusterShare(cluster=primary, rank=0, keeps=quota.home, most=most, capacity=most))
+            home = ClusterShare(cluster=primary, rank=0, keeps=quota.home, most=most, capacity=most)
+            homes.append(home._replace(tier=-MOST))
         return homes
 
     def _candidates_with_replicas(
@@ -250,8 +255,11 @@ class _Round:
         for place, gain, has, quota in _gains(rows, subsets, counts, held):
             bounds = [f"at most {quota.most}"] if quota.most is not None else []
             bounds += [f"at least {quota.least}"] if quota.least else []
-            because = f"subset {sanitize(quota.subset.name)} then has {has} of {' and '.join(bounds)}" if bounds else ""
-            yield able[place]._replace(replicas=gain, because=because)
+            name, strategy = sanitize(quota.subset.name), self.policy.distribution.strategy
+            words = [f"subset {name} then has {has} of {' and '.join(bounds)}"] if bounds else []
+            if strategy is not StrategyName.ORDERED:
+                words.append(f"{strategy} within {f'subset {name}' if name else 'no subset'}")
+            yield able[place]._replace(replicas=gain, because=", ".join(words))
 
     def _find_overcommitted(
         self, chosen: Sequence[Candidate], first: Mapping[ClusterSubset, int]

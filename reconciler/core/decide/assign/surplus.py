@@ -8,20 +8,20 @@ of the order in which they were placed: by the strategy, then the newest placeme
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import NamedTuple
 
 from reconciler.core.decide.assign.replicas_by_cluster import off_order
 from reconciler.core.decide.assign.serving import Serving, add_up, describe_given_up, serving
-from reconciler.core.decide.assign.subset_order import rows_of
+from reconciler.core.decide.assign.subset_order import NOT_IN_SUBSET, SubsetPlace, rows_of, subset_places
 from reconciler.core.decide.assign.subset_quota import quotas
 from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
 from reconciler.core.decide.candidates.gang import unit_of_workload
 from reconciler.core.decide.candidates.kind_answers import share_of
 from reconciler.core.decide.candidates.scorers import ranked
-from reconciler.core.decide.distribution import ClusterShare, give_back, returns, subsets
+from reconciler.core.decide.distribution import ClusterShare, give_back, returns, subsets, within
 from reconciler.core.decide.distribution.cluster_bounds import seeds
 from reconciler.core.decide.distribution.subsets import Layer
 from reconciler.core.decide.state.pass_input import PassInput
@@ -66,7 +66,8 @@ def give_up(inputs: PassInput, placements: Iterable[Placement], stays: int) -> I
 def describe_order(policy: BurstPolicy) -> str:
     """Describe which of equal replicas a policy takes back first; empty for clusters in order, which need no words."""
     if policy.spread is not None:
-        return "the last subset gives back first"
+        last, strategy = "the last subset gives back first", policy.distribution.strategy
+        return last if strategy is StrategyName.ORDERED else f"{last}, and in it {within(strategy)}"
     return "" if policy.fills_in_order else returns(policy.distribution)
 
 
@@ -149,13 +150,12 @@ class _Held:
         """Yield the replicas that stay on each cluster of each subset. Percentages are of the replicas that are left.
 
         Replicas above the maximum of a subset go first, then those in no subset, then those of the last subset, and in
-        it of the cluster that would be filled last.
+        it by the strategy.
         """
-        finder, held = (
-            CandidateFinder(self.inputs, self.working_plan),
-            {each: self._replicas(each) for each in self.places},
-        )
+        finder = CandidateFinder(self.inputs, self.working_plan)
+        held = {each: self._replicas(each) for each in self.places}
 
+        @cache
         def free(place: ClusterSubset) -> int:
             if place not in self.places or place[0] not in self.inputs.observed.clusters:
                 return 0
@@ -163,12 +163,13 @@ class _Held:
             return finder.capacity.room(place[0], self.workload.workspace).count(shape, MOST)
 
         *rows, none = rows_of(finder, self.workload, spread, held, free)
+        subset_terms = subset_places(finder, self.workload, spread)
         bounds = quotas(self.inputs, self.workload, spread, self.working_plan.replicas(self.workload) - surplus)
         layers = [
-            Layer(shares=self._shares(row), most=quota.elsewhere, least=max(0, quota.least - quota.home))
+            replace(self._layer(row, free, subset_terms), most=quota.elsewhere, least=max(0, quota.least - quota.home))
             for row, quota in zip(rows, bounds, strict=True)
         ]
-        layers = [*_lower(layers, surplus), Layer(shares=self._shares(none), most=0)]
+        layers = [*_lower(layers, surplus), replace(self._layer(none, free, subset_terms), most=0)]
         stays = subsets.give_back(max(0, sum(held.values()) - surplus), layers)
         for row, kept in reversed(list(zip((*rows, none), stays, strict=True))):
             yield from reversed(list(zip(row, kept, strict=True)))
@@ -202,13 +203,19 @@ class _Held:
     def _serving(self, place: ClusterSubset) -> Serving:
         return add_up(self.serving[placement.path] for placement in self.places.get(place, ()))
 
-    def _shares(self, row: Sequence[ClusterSubset]) -> tuple[ClusterShare, ...]:
-        """Make shares of the replicas that can be taken back."""
-        return tuple(
-            ClusterShare(cluster=place[0], rank=rank, most=has, capacity=has, serving=self._serving(place))
-            for rank, place in enumerate(row, start=1)
-            for has in [self._replicas(place)]
-        )
+    def _layer(
+        self,
+        row: Sequence[ClusterSubset],
+        free: Callable[[ClusterSubset], int],
+        places: Mapping[ClusterSubset, SubsetPlace],
+    ) -> Layer:
+        """Make a layer of the replicas of a subset that can be taken back."""
+        shares = []
+        for rank, place in enumerate(row, start=1):
+            has, serves = self._replicas(place), self._serving(place)
+            share = ClusterShare(cluster=place[0], rank=rank, most=has, capacity=has + free(place), serving=serves)
+            shares.append(places.get(place, NOT_IN_SUBSET).held(share))
+        return Layer(shares=tuple(shares), strategy=self.policy.distribution.strategy)
 
 
 def _lower(layers: Sequence[Layer], surplus: int) -> list[Layer]:
@@ -219,7 +226,10 @@ def _lower(layers: Sequence[Layer], surplus: int) -> list[Layer]:
     return [
         replace(
             layer,
-            shares=tuple(share._replace(most=n, capacity=n) for share, n in zip(layer.shares, kept, strict=True)),
+            shares=tuple(
+                share._replace(most=n, capacity=share.capacity - share.most + n)
+                for share, n in zip(layer.shares, kept, strict=True)
+            ),
         )
         for layer, kept in zip(layers, stays, strict=True)
     ]

@@ -9,8 +9,18 @@ Each strategy is a module with the functions of `Strategy`. Their common parts a
 """
 
 from reconciler.core.decide.distribution.cluster_bounds import choose
-from reconciler.core.decide.distribution.divide import Division, give_back, reachable, returns, share_out
+from reconciler.core.decide.distribution.divide import Division, give_back, reachable, returns, share_out, within
 from reconciler.core.decide.distribution.sorted_shares import SortedShares
 from reconciler.core.decide.distribution.strategy import ClusterShare
 
-__all__ = ["ClusterShare", "Division", "SortedShares", "choose", "give_back", "reachable", "returns", "share_out"]
+__all__ = [
+    "ClusterShare",
+    "Division",
+    "SortedShares",
+    "choose",
+    "give_back",
+    "reachable",
+    "returns",
+    "share_out",
+    "within",
+]

@@ -51,7 +51,6 @@ def share_out(
     Kubernetes' minDomains: a larger total never gets less. `beyond` are more shares with room, which the replicas do
     not reach (see `reachable`): they count in the reasons alone.
     """
-    strategy = _STRATEGIES[distribution.strategy]
     more = max(0, total - sum(share.keeps for share in shares))
     prefers = precedence(distribution.strategy)
     chosen = cluster_bounds.choose(more, shares, distribution, prefers)
@@ -64,7 +63,7 @@ def share_out(
     if out_of_reach is None:
         more, raised = _raise(more, raised, {share.cluster: share.least for share in raised})
         taking = _shares_with_weight(raised)
-        raised = _fill(_by_tier(strategy.grow, more, taking), taking, raised)
+        raised = _fill(grow(more, taking, distribution.strategy), taking, raised)
     counts = {share.cluster: share.keeps for share in raised if share.keeps}
     taken = {share.rank for share in chosen}
     left_out = [share for share in shares if share.rank not in taken] if more else []
@@ -99,7 +98,7 @@ def give_back(total: int, shares: Sequence[ClusterShare], distribution: Distribu
     later clusters first. Clusters that the policy no longer names come first. In between go the replicas that serve
     least (`ClusterShare.serving`), and of equal ones those that the strategy gives back first.
     """
-    strategy, levels = _STRATEGIES[distribution.strategy], grades(shares)
+    levels = grades(shares)
     prefers = precedence(distribution.strategy)
     by_preference = sorted(shares, key=lambda share: (not share.weight, share.best, *prefers(share)))
     sown = cluster_bounds.seeds(by_preference, distribution)[:total]
@@ -109,7 +108,7 @@ def give_back(total: int, shares: Sequence[ClusterShare], distribution: Distribu
         more, raised = _raise(more, raised, minimums)
     for level in levels:
         taking = [share._replace(most=max(share.keeps, share.at_least(level))) for share in _shares_with_weight(raised)]
-        counts = _by_tier(strategy.shrink, more, taking)
+        counts = shrink(more, taking, distribution.strategy)
         more -= sum(counts) - sum(share.keeps for share in taking)
         raised = _fill(counts, taking, raised)
     for level in levels:
@@ -117,10 +116,25 @@ def give_back(total: int, shares: Sequence[ClusterShare], distribution: Distribu
     return {share.cluster: share.keeps for share in raised}
 
 
+def grow(more: int, shares: Sequence[ClusterShare], strategy: StrategyName) -> tuple[int, ...]:
+    """Add replicas to shares by a strategy, one tier after the other, as far as each has room; return all shares."""
+    return _by_tier(_STRATEGIES[strategy].grow, more, shares)
+
+
+def shrink(kept: int, shares: Sequence[ClusterShare], strategy: StrategyName) -> tuple[int, ...]:
+    """Divide the replicas that stay over shares by a strategy: the reverse of `grow`, the last tier first."""
+    return _by_tier(_STRATEGIES[strategy].shrink, kept, shares)
+
+
 def returns(distribution: Distribution) -> str:
     """Say which cluster gives back first."""
     tiers = "the last tier gives back first, and in it " if distribution.tiers else ""
-    return f"{distribution.strategy}: {tiers}{_STRATEGIES[distribution.strategy].RETURNS}"
+    return f"{distribution.strategy}: {tiers}{within(distribution.strategy)}"
+
+
+def within(strategy: StrategyName) -> str:
+    """Say which cluster of one tier, or of one subset, gives back first."""
+    return _STRATEGIES[strategy].RETURNS
 
 
 def _raise(

@@ -23,7 +23,7 @@ from reconciler.core.workloads.builtin_kinds import BUILT_IN, SPREAD, Kinds
 from reconciler.errors import Severity
 from reconciler.model.ids import WorkloadId, WorkspaceName
 from reconciler.model.kubernetes.workload_spread import WorkloadSpread
-from reconciler.model.policy import BurstPolicy, Desired, Distribution, Workspace
+from reconciler.model.policy import BurstPolicy, Desired, Workspace
 from reconciler.model.workload import WorkloadRef, WorkloadTemplate
 from reconciler.text.findings import Finding, Loc, shortened
 from reconciler.text.spelling import suggested
@@ -78,9 +78,9 @@ class _DeclaredSpread:
 def spread_policies(work: FleetObjects, desired: Desired, templates: Templates) -> dict[WorkloadId, BurstPolicy]:
     """Return the policies in force, each with the spread that governs its template, and report problems of spreads.
 
-    Of two spreads for one template the first governs, by path and line. A policy with a distribution of its own has no
-    spread, and neither has a gang, since all of it is on one cluster: the subsets only bound their clusters. Nothing
-    new is placed for a workload that a spread may target which is not in force.
+    Of two spreads for one template the first governs, by path and line. A policy whose distribution is more than
+    a strategy has no spread, and neither has a gang, since all of it is on one cluster: the subsets only bound their
+    clusters. Nothing new is placed for a workload that a spread may target which is not in force.
     """
     policies = dict(desired.policies)
     spreads = _in_force(work, desired)
@@ -111,7 +111,7 @@ def spread_policies(work: FleetObjects, desired: Desired, templates: Templates) 
         alone = not template.runs_once and not is_declared_gang(
             template.spec, template.ref, template.group_size, desired.kinds
         )
-        if named and policy.distribution == Distribution() and alone:
+        if named and policy.distribution.is_strategy_alone and alone:
             policies[workload] = replace(policy, spread=spreads[named[0]].value)
         elif named:
             policies[workload] = replace(policy, bounds=spreads[named[0]].value)
