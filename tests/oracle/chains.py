@@ -95,13 +95,30 @@ def _site(random: Random, name: ClusterName) -> Site:
 
 def _distribution(random: Random) -> Distribution:
     strategy = random.choice(list(StrategyName))
+    tiers = strategy is not StrategyName.ORDERED and random.random() < 0.5
     if random.random() < 0.5:
-        return Distribution(strategy=strategy)
+        return Distribution(strategy=strategy, tiers=tiers)
     least, most = random.choice([(0, None), (2, None), (0, 2), (2, 2), (0, 1)])
     few, many = random.choice([(0, None), (2, None), (0, 1), (2, 2)])
     label = "region" if (few, many) != (0, None) or random.random() < 0.5 else ""
     return Distribution(
-        strategy=strategy, min_clusters=least, max_clusters=most, spread_by=label, min_groups=few, max_groups=many
+        strategy=strategy,
+        min_clusters=least,
+        max_clusters=most,
+        spread_by=label,
+        min_groups=few,
+        max_groups=many,
+        tiers=tiers,
+    )
+
+
+def _by_region(random: Random, candidates: Sequence[ClusterPreference]) -> tuple[ClusterPreference, ...]:
+    """Make entries of the regions in some order, with the numbers of other entries."""
+    regions = random.sample(REGIONS, k=len(REGIONS))
+    numbers = (random.choice(candidates) for _ in regions)
+    return tuple(
+        replace(entry, name=None, match_labels={"region": region})
+        for region, entry in zip(regions, numbers, strict=True)
     )
 
 
@@ -134,8 +151,13 @@ def _policy(random: Random, name: str, unit: Unit, names: Sequence[ClusterName])
         moves=MoveBudget(most_per_hour=random.choice([0, 1, 6])),
     )
     if unit is Unit.SUBSET:
-        return replace(made, spread=_spread(random, name), candidates=random.choice([(), candidates]))
-    return replace(made, distribution=_distribution(random)) if unit is Unit.REPLICA else made
+        strategy = Distribution(strategy=random.choice(list(StrategyName)))
+        clusters = random.choice([(), candidates])
+        return replace(made, spread=_spread(random, name), candidates=clusters, distribution=strategy)
+    if unit is not Unit.REPLICA:
+        return made
+    entries = random.choice([candidates, candidates, _by_region(random, candidates)])
+    return replace(made, candidates=entries, distribution=_distribution(random))
 
 
 def _work(random: Random, number: int, units: Sequence[Unit], names: Sequence[ClusterName]) -> Work:

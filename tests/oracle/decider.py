@@ -59,6 +59,7 @@ class Share:
     group: str
     keeps: int
     free: int
+    tier: int = 0
 
     @property
     def room(self) -> int:
@@ -125,10 +126,11 @@ class Decider:
         if policy.spread is not None:
             self._keep_subsets(work)
         if policy.spread is None:
-            for candidate in policy.candidates:
-                if candidate.max_replicas is not None and candidate.name is not None:
-                    here = [each for each in self._of(work) if each.cluster == candidate.name]
-                    self._take(work, sum(map(_replicas, here)) - candidate.max_replicas, here, partly=True)
+            for name in self._order(work):
+                most = self._limit(work, name)
+                if most is not None:
+                    here = [each for each in self._of(work) if each.cluster == name]
+                    self._take(work, sum(map(_replicas, here)) - most, here, partly=True)
         if policy.max_replicas is not None:
             self._take(work, self._total(work) - policy.max_replicas, self._of(work), partly=True)
         if isinstance(demand, Demand) and self._total(work) > demand.missing:
@@ -208,7 +210,7 @@ class Decider:
         if work.policy.spread is not None:
             return self._left_in_subsets(work, has, total)
         shares = []
-        for rank, name in enumerate(self._order(work)):
+        for rank, (name, entry) in enumerate(self.made.entries(work).items()):
             if has[name, ""]:
                 room = 0
                 if (
@@ -218,21 +220,19 @@ class Decider:
                     limit = self._limit(work, name)
                     room = self._room(work, name)
                     room = room if limit is None else min(room, max(0, limit - has[name, ""]))
-                weight = work.policy.candidates[rank].weight
-                shares.append(Share(name=name, rank=rank, weight=weight, group="", keeps=0, free=has[name, ""] + room))
+                weight, tier = work.policy.candidates[entry].weight, self._tier(work, entry)
+                free = has[name, ""] + room
+                shares.append(Share(name=name, rank=rank, weight=weight, group="", keeps=0, free=free, tier=tier))
         stays = Counter[Place]()
-        match work.policy.distribution.strategy:
-            case StrategyName.AGGREGATED:
-                shares.sort(key=lambda share: (-has[share.name, ""], share.rank))
-                counts = _in_turn(total, shares)
-            case StrategyName.ORDERED:
-                counts = _in_turn(total, shares)
-            case StrategyName.WEIGHTED:
-                counts = _seats(total, shares, lambda share: share.weight, lambda share: has[share.name, ""])
-            case StrategyName.BALANCED:
-                counts = _seats(total, shares, lambda share: share.free, lambda share: has[share.name, ""])
-        stays.update({(name, ""): count for name, count in counts.items()})
+        for tier in sorted({share.tier for share in shares}):
+            here = [share for share in shares if share.tier == tier]
+            counts = _kept(work, total - stays.total(), here, {share.name: has[share.name, ""] for share in here})
+            stays.update({(name, ""): count for name, count in counts.items()})
         return stays
+
+    @staticmethod
+    def _tier(work: Work, entry: int) -> int:
+        return entry if work.policy.distribution.tiers else 0
 
     def _left_in_subsets(self, work: Work, has: Counter[Place], total: int) -> Counter[Place]:
         """Take replicas away one by one: above maximums, in no subset, of the last subset, and minimums last."""
@@ -260,11 +260,39 @@ class Decider:
                         return subset.name
             raise AssertionError("nothing is left to take")
 
+        counts = {name: count(name) for name in ("", *names)}
         while stays.total() > total:
             name = victim()
             place = next(place for place in reversed(rows[name]) if stays[place])
             stays[place] -= 1
+            counts[name] -= 1
+        return self._left_within(work, has, rows, counts)
+
+    def _left_within(
+        self, work: Work, has: Counter[Place], rows: Mapping[str, Sequence[Place]], counts: Mapping[str, int]
+    ) -> Counter[Place]:
+        """Divide what each subset keeps over its clusters: its minimum first, then the rest."""
+        spread, free, stays = work.policy.spread, self._free_of_held(has), Counter[Place]()
+        assert spread is not None
+        least = {subset.name: subset.least for subset in spread.subsets}
+        for subset, row in rows.items():
+            for part in (min(least.get(subset, 0), counts[subset]), counts[subset]):
+                before = {place: stays[place] for place in row}
+                shares = [
+                    self._place_share(work, place, rank, keeps=0, free=has[place] + free(place) - before[place])
+                    for rank, place in enumerate(row)
+                    if has[place]
+                ]
+                most = {place[0]: has[place] - before[place] for place in row}
+                for name, more in _kept(work, part - sum(before.values()), shares, most).items():
+                    stays[name, subset] += more
         return stays
+
+    def _place_share(self, work: Work, place: Place, rank: int, *, keeps: int, free: int) -> Share:
+        """Make the share of a cluster in a subset, with its weight by the policy; no terms are preferred."""
+        entries = self.made.entries(work)
+        weight = work.policy.candidates[entries[place[0]]].weight if place[0] in entries else 1
+        return Share(name=place[0], rank=rank, weight=weight, group="", keeps=keeps, free=free)
 
     def _free_of_held(self, has: Mapping[Place, int]) -> Callable[[Place], int]:
         seen = self.made.inputs.observed.clusters
@@ -428,12 +456,20 @@ class Decider:
                 if only_least:
                     least = 0 if subset is None else subset.least
                     bound = least if bound is None else min(least, bound)
-                while gains.total() < missing:
-                    count = sum(replicas for (_, other), replicas in (has + gains).items() if other == name)
-                    place = next((place for place in row if free.get(place, 0) > gains[place]), None)
-                    if place is None or (bound is not None and count >= bound):
-                        break
-                    gains[place] += 1
+                count = sum(replicas for (_, other), replicas in (has + gains).items() if other == name)
+                more = missing - gains.total()
+                more = more if bound is None else min(more, max(0, bound - count))
+                shares = [
+                    self._place_share(
+                        work,
+                        place,
+                        rank,
+                        keeps=has[place] + gains[place],
+                        free=max(0, free.get(place, 0) - gains[place]),
+                    )
+                    for rank, place in enumerate(row)
+                ]
+                gains.update({(each, name): new for each, new in self._divide(work, more, shares).items()})
         return gains
 
     def _row(self, work: Work, subset: str, free: Callable[[Place], int]) -> list[Place]:
@@ -444,8 +480,12 @@ class Decider:
         return [*places, *sorted(place for place in self._has(work) if place[1] == subset and place not in places)]
 
     def _by_strategy(self, work: Work, missing: int, free: Mapping[Place, int]) -> Counter[Place]:
-        counts = self._divide(work, missing, self._shares(work, free))
-        return Counter({(name, ""): more for name, more in counts.items() if more})
+        shares, counts = self._shares(work, free), Counter[Place]()
+        for tier in sorted({share.tier for share in shares}):
+            here = [share for share in shares if share.tier == tier]
+            divided = self._divide(work, missing - counts.total(), here)
+            counts.update({(name, ""): more for name, more in divided.items() if more})
+        return counts
 
     def _shares(self, work: Work, free: Mapping[Place, int]) -> list[Share]:
         has, policy = self._has(work), work.policy
@@ -454,12 +494,13 @@ class Decider:
             Share(
                 name=name,
                 rank=rank,
-                weight=policy.candidates[rank].weight,
+                weight=policy.candidates[entry].weight,
+                tier=self._tier(work, entry),
                 group=self.made.sites[name].region if label else "",
                 keeps=has[name, ""],
                 free=free.get((name, ""), 0),
             )
-            for rank, name in enumerate(self._order(work))
+            for rank, (name, entry) in enumerate(self.made.entries(work).items())
             if has[name, ""] or free.get((name, ""), 0)
         ]
 
@@ -526,7 +567,7 @@ class Decider:
         return self._has(work).total()
 
     def _order(self, work: Work) -> list[ClusterName]:
-        return [candidate.name for candidate in work.policy.candidates if candidate.name is not None]
+        return list(self.made.entries(work))
 
     def _places(self, work: Work) -> list[Place]:
         """List the places of a workload in order: subsets with their clusters by name, then what the policy names."""
@@ -548,7 +589,8 @@ class Decider:
         return self.made.sites[name].region in label.values
 
     def _limit(self, work: Work, name: ClusterName) -> int | None:
-        return next((each.max_replicas for each in work.policy.candidates if each.name == name), None)
+        entry = self.made.entries(work).get(name)
+        return None if entry is None else work.policy.candidates[entry].max_replicas
 
     def _most(self, work: Work, subset: Subset, placed: int) -> int | None:
         """Return the maximum of a subset; a percentage is of all replicas, wanted or placed."""
@@ -613,6 +655,20 @@ class Decider:
 
 def _replicas(placement: Placement) -> int:
     return placement.replicas
+
+
+def _kept(work: Work, total: int, shares: Sequence[Share], has: Mapping[ClusterName, int]) -> dict[ClusterName, int]:
+    """Return the replicas of each cluster of one tier or subset once so many are left, by the reverse of placing."""
+    match work.policy.distribution.strategy:
+        case StrategyName.AGGREGATED:
+            order = sorted(shares, key=lambda share: (-has[share.name], share.rank))
+            return _in_turn(total, [replace(share, free=has[share.name]) for share in order])
+        case StrategyName.ORDERED:
+            return _in_turn(total, [replace(share, free=has[share.name]) for share in shares])
+        case StrategyName.WEIGHTED:
+            return _seats(total, shares, lambda share: share.weight, lambda share: has[share.name])
+        case StrategyName.BALANCED:
+            return _seats(total, shares, lambda share: share.free, lambda share: has[share.name])
 
 
 def _in_turn(more: int, shares: Sequence[Share]) -> dict[ClusterName, int]:

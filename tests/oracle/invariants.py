@@ -34,10 +34,10 @@ def within_limits(made: Pass) -> Iterator[str]:
         policy, has = work.policy, held(made.after, work.id)
         if policy.max_replicas is not None and has.total() > policy.max_replicas:
             yield f"{work.id} has {has.total()} replicas, and its policy allows {policy.max_replicas}"
-        for candidate in policy.candidates:
-            replicas = has[candidate.name] if candidate.name is not None else 0
-            if candidate.max_replicas is not None and policy.spread is None and replicas > candidate.max_replicas:
-                yield f"{work.id} has {replicas} replicas on {candidate.name}, which may have {candidate.max_replicas}"
+        for name, number in made.entries(work).items():
+            most = policy.candidates[number].max_replicas
+            if most is not None and policy.spread is None and has[name] > most:
+                yield f"{work.id} has {has[name]} replicas on {name}, which may have {most}"
         for subset in policy.spread.subsets if policy.spread is not None else ():
             demand = made.inputs.demands[work.id]
             if subset.most is None or (subset.most.percent and not isinstance(demand, Demand)):
@@ -218,7 +218,7 @@ def forbids(work: Work, site: Site, subset: str) -> Iterator[str]:
             yield f"subset {subset} does not select {site.name}"
     if site.availability is Availability.DRAINING:
         yield f"{site.name} is draining"
-    if policy.spread is None and site.name not in {candidate.name for candidate in policy.candidates}:
+    if policy.spread is None and not any(site.is_selected_by(entry) for entry in policy.candidates):
         yield f"the policy does not name {site.name}"
     for key, value in policy.require_labels.items():
         if (site.region if key == "region" else None) != value:

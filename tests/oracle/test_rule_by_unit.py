@@ -22,7 +22,14 @@ from reconciler.model.gpr import GprTerms, GpuAsk
 from reconciler.model.ids import PlacementName
 from reconciler.model.kubernetes.workload_spread import Subset
 from reconciler.model.placement import Restraint, RestraintKind
-from reconciler.model.policy import Availability, BurstPolicy, ClusterPreference, MoveBudget
+from reconciler.model.policy import (
+    Availability,
+    BurstPolicy,
+    ClusterPreference,
+    Distribution,
+    MoveBudget,
+    StrategyName,
+)
 from tests.builders.gprs import binding, gpr_template, record, request
 from tests.builders.inputs import NOW, ordering, seconds
 from tests.oracle.chains import EVICTING, spread, term
@@ -78,6 +85,12 @@ def limit(unit: Unit) -> str:
 def limit_of_policy(unit: Unit) -> str:
     """The policy allows one replica."""
     return end(play(world(unit, max_replicas=1), lacks())[-1])
+
+
+def tiers(unit: Unit) -> str:
+    """The second cluster has more room, and the first is the first tier; subsets are tiers of themselves."""
+    distribution = Distribution(strategy=StrategyName.BALANCED, tiers=True)
+    return end(play(world(unit, room=4, distribution=distribution), lacks())[-1])
 
 
 def budget(unit: Unit) -> str:
@@ -232,6 +245,7 @@ TABLE: Mapping[Story, tuple[str, ...]] = {
     fits: ("1 1", "0 2", "0 2", "0 2", "0 2", "0 1", "1 1", "0 2"),
     limit: ("1 1", FULL, FULL, FULL, "1 0 ClusterLimit", "1 0", "", ""),
     limit_of_policy: ("1 0 PolicyLimit", TOO_FEW, TOO_FEW, TOO_FEW, "1 0 PolicyLimit", "1 0", "1 0 PolicyLimit", ""),
+    tiers: ("2 0", "2 0", "2 0", "2 0", "2 0", "1 0", "2 0", ""),
     budget: (SPENT,) * 8,
     expiry: ("2 0", "2 0", "0 0 told", "0 0 told", "2 0", "0 0 told", "2 0", "0 0"),
     drain: ("0 2", "0 2", "0 2", "0 2", "0 2", "0 1", "0 2", "0 2"),

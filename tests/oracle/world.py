@@ -36,7 +36,7 @@ from reconciler.model.kubernetes.scheduling import Taint
 from reconciler.model.ledger import Ledger, Placements
 from reconciler.model.placement import Placement, Restraint
 from reconciler.model.plan import Extend, Hold, Move, Place, Plan, Release, Resize, Revert
-from reconciler.model.policy import Availability, BurstPolicy, Cluster, Workspace
+from reconciler.model.policy import Availability, BurstPolicy, Cluster, ClusterPreference, Workspace
 from reconciler.model.request import Request
 from reconciler.model.units import ONE
 from reconciler.model.workload import Json, ManifestResource, WorkloadRef, WorkloadTemplate
@@ -165,6 +165,10 @@ class Site:
     """GPUs of each node that others use, as far as they are free of our pods."""
     seen: bool = True
 
+    def is_selected_by(self, entry: ClusterPreference) -> bool:
+        """Return whether an entry of a policy selects it, by its name or its region."""
+        return entry.name == self.name if entry.name is not None else entry.match_labels.get("region") == self.region
+
     @property
     def cluster(self) -> Cluster:
         """The file of the cluster; an empty region is no label."""
@@ -227,6 +231,15 @@ class Pass:
     def before(self) -> Ledger:
         """The ledger that the pass has read."""
         return self.inputs.ledger
+
+    def entries(self, work: Work) -> dict[ClusterName, int]:
+        """Return the clusters that a policy names, in order, each with the number of the first entry that does."""
+        entries: dict[ClusterName, int] = {}
+        for number, entry in enumerate(work.policy.candidates):
+            labelled = sorted(name for name, site in self.sites.items() if site.is_selected_by(entry))
+            for name in [entry.name] if entry.name is not None else labelled:
+                entries.setdefault(name, number)
+        return entries
 
 
 class World:
