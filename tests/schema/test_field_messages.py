@@ -116,6 +116,13 @@ def wrong_workspace(more: str) -> list[str]:
             ),
         ),
         (
+            "distribution:\n  strategy: Duplicated",
+            (
+                "7: spec.distribution.strategy: 'Duplicated' is no strategy: each missing replica is placed once"
+                " (try Balanced, and headroom)"
+            ),
+        ),
+        (
             "distribution:\n  tiers: true",
             "6: spec.distribution: tiers need a strategy that divides within them (try strategy: Balanced)",
         ),

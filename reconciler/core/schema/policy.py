@@ -141,6 +141,16 @@ class DistributionFile(Strict):
         False, description="Each entry of `clusters` is filled before the next; the strategy divides within an entry."
     )
 
+    @field_validator("strategy", mode="before")
+    @classmethod
+    def _refuse_duplicates(cls, given: Json) -> Json:
+        """Refuse Karmada's Duplicated, with what is wanted instead (docs/decisions/0039)."""
+        if given == "Duplicated":
+            raise refusal(
+                "'Duplicated' is no strategy: each missing replica is placed once", "try Balanced, and headroom"
+            )
+        return given
+
     @model_validator(mode="after")
     def _in_order(self) -> DistributionFile:
         """Refuse a minimum above the maximum, and tiers of clusters that are filled in order anyhow."""
