@@ -1,5 +1,28 @@
 """The decision of one pass, as a pure function: what to change, what not to and why, and when to look again.
 
+These rules hold of every plan, whatever the fleet is and whatever kinds of workload are in it. Random chains of passes
+in `tests/oracle` try each of them:
+
+1. The same input gives the same plan, and is left as it is. What earlier passes remember changes no plan.
+2. Nothing begins, grows or arrives beyond the free capacity of a cluster, a limit (policy, cluster, subset, GPR) or a
+   budget, nor where files, taints, health or a restraint keep newcomers out.
+3. No workload gets more replicas elsewhere than its primary misses. What it has beyond that stays until it has been
+   surplus for all of `scaleDown.window`, or ends.
+4. Units stay whole: a copy, a gang and a run have one cluster each (docs/decisions/0036).
+5. What runs once has one placement at most, and time alone never begins it a second time (docs/decisions/0038).
+6. Nothing outlives its `expires_at`. Expiries are decided first and need no view of any cluster.
+7. What the files no longer allow on a cluster leaves it in the same pass, and is never renewed there.
+8. Replicas that cannot run where they are leave at most `moves.maxPerHour` times within an hour.
+9. Lower bounds (`minClusters`, `minGroups`) hold for standing and new replicas together, or the plan says that they
+   do not.
+10. Demand that is not met stands in `Plan.suppressed`, with its reason and the clusters that were refused.
+11. An exception that nothing foresaw costs its own workload the decision, and no other.
+
+A pass over one burst, for example: `llm/vllm` misses three replicas on worker-1 and has one on worker-2, which has
+just got a NoExecute taint. `move_excluded` lets that replica leave, and `relocate` puts it on worker-3. Then the turn
+of `llm/vllm` comes: two replicas are still missing, worker-2 is refused as Tainted, and worker-3 has room for them. The
+plan is a Move and a Resize, in this order, which become two commits.
+
 The order of the steps is the order of the commits: manual changes and orders first, then placements that end, scale
 down, move, and at last those that begin. Each step sees the placements as the steps before it leave them.
 """
