@@ -12,14 +12,16 @@ from reconciler.core.decide.orders.rebalance import rebalance
 from reconciler.core.explain.workload import explain
 from reconciler.errors import InvalidInput
 from reconciler.model.demand import Sample
-from reconciler.model.plan import Place, Plan, Reason, Revert
-from reconciler.model.policy import BurstPolicy, Desired, StrategyName
-from tests.builders.inputs import NOW, VLLM, desired, free, inputs, ledger, ordering, placement, plan, short
+from reconciler.model.plan import Move, Place, Plan, Reason, Revert
+from reconciler.model.policy import BurstPolicy, Desired, Distribution, StrategyName
+from tests.builders.inputs import NOW, VLLM, cluster, desired, free, inputs, ledger, ordering, placement, plan, short
+
+HOUR = timedelta(hours=1)
 
 
-def fleet(copy: int, policy: BurstPolicy | None = None) -> Desired:
+def fleet(copy: int, policy: BurstPolicy | None = None, **fields: object) -> Desired:
     """Make a fleet whose template deploys copies of so many replicas."""
-    made = desired(policy or ordering("worker-2", "worker-3"))
+    made = desired(policy or ordering("worker-2", "worker-3"), **fields)
     return replace(made, templates={VLLM: replace(made.templates[VLLM], copy=copy, uses_replicas=False)})
 
 
@@ -71,6 +73,66 @@ def test_whatever_the_distribution_copies_are_not_divided() -> None:
     policy = replace(policy, distribution=replace(policy.distribution, strategy=StrategyName.WEIGHTED))
     made = plan(short(4), free("worker-2", 9), free("worker-3", 9), wanted=fleet(3, policy))
     assert placed(made) == [("worker-2", 3)]
+
+
+def in_regions(distribution: Distribution, **regions: str) -> Desired:
+    """Make a fleet of copies of two whose policy names clusters by their regions, in that order."""
+    names = {name.replace("_", "-"): of for name, of in regions.items()}
+    clusters = [cluster("worker-1"), *(cluster(name, labels={"region": of}) for name, of in names.items())]
+    return fleet(2, ordering(*names, distribution=distribution), clusters=clusters)
+
+
+TWO_REGIONS = Distribution(spread_by="region", min_groups=2)
+
+
+@pytest.mark.parametrize(
+    ("distribution", "missing", "expected"),
+    [
+        (TWO_REGIONS, 4, ["worker-2", "worker-4"]),
+        (TWO_REGIONS, 6, ["worker-2", "worker-3", "worker-4"]),
+        (TWO_REGIONS, 2, ["worker-2"]),
+        (Distribution(max_clusters=1), 4, ["worker-2"]),
+        (Distribution(spread_by="region", max_groups=1), 6, ["worker-2", "worker-3"]),
+        (Distribution(min_clusters=2), 4, ["worker-2", "worker-3"]),
+    ],
+)
+def test_copies_keep_the_bounds_on_clusters_and_regions(
+    distribution: Distribution, missing: int, expected: list[str]
+) -> None:
+    wanted = in_regions(distribution, worker_2="eu", worker_3="eu", worker_4="us")
+    rooms = [free(name, 9) for name in ("worker-2", "worker-3", "worker-4")]
+    assert placed(plan(short(missing), *rooms, wanted=wanted)) == [(name, 2) for name in expected]
+
+
+def test_copies_that_wait_for_a_second_region_say_so() -> None:
+    wanted = in_regions(TWO_REGIONS, worker_2="eu", worker_3="eu", worker_4="us")
+    made = plan(short(4), free("worker-2", 9), free("worker-3", 9), wanted=wanted)
+    assert placed(made) == [("worker-2", 2)]
+    (told,) = (held.message for held in made.suppressed if held.reason is Reason.SPREAD_LIMIT)
+    assert told.startswith("policy gpu spreads over 2 values of region at least, and only 1 can be used")
+    assert "until then each has one copy (free or add such clusters" in told
+
+
+def test_second_copy_goes_to_the_region_that_has_none() -> None:
+    wanted = in_regions(TWO_REGIONS, worker_2="eu", worker_3="eu", worker_4="us")
+    there = ledger(placement("worker-2", 2))
+    made = plan(short(4), free("worker-3", 9), free("worker-4", 9), wanted=wanted, there=there)
+    assert placed(made) == [("worker-4", 2)]
+
+
+def test_copies_that_are_in_one_region_move_to_two_once_they_can() -> None:
+    wanted = in_regions(TWO_REGIONS, worker_2="eu", worker_3="eu", worker_4="us")
+    there = ledger(placement("worker-2", 2, lasting=HOUR), placement("worker-3", 2, lasting=HOUR))
+    rooms = free("worker-2", 9), free("worker-3", 9), free("worker-4", 9)
+    (move,) = plan(short(4), *rooms, wanted=wanted, there=there).changes
+    assert isinstance(move, Move)
+    assert (move.before.cluster, move.after.cluster, move.after.replicas) == ("worker-3", "worker-4", 2)
+
+
+def test_one_copy_lacks_no_second_region() -> None:
+    wanted = in_regions(TWO_REGIONS, worker_2="eu", worker_4="us")
+    made = plan(short(2), free("worker-4", 9), wanted=wanted, there=ledger(placement("worker-2", 2)))
+    assert (made.changes, made.suppressed) == ((), ())
 
 
 def test_a_cluster_gets_no_second_copy() -> None:

@@ -155,7 +155,7 @@ def _policy(random: Random, name: str, unit: Unit, names: Sequence[ClusterName])
         clusters = random.choice([(), candidates])
         return replace(made, spread=_spread(random, name), candidates=clusters, distribution=strategy)
     if unit is not Unit.REPLICA:
-        return made
+        return replace(made, distribution=_distribution(random)) if unit.is_divided else made
     entries = random.choice([candidates, candidates, _by_region(random, candidates)])
     return replace(made, candidates=entries, distribution=_distribution(random))
 

@@ -170,6 +170,12 @@ class Decider:
         if work.unit.runs_once:
             raise DeclinedError("a surplus of what runs once")
         kept = Counter({each.path: each.replicas for each in here})
+        if (
+            work.policy.spread is None
+            and work.policy.distribution.is_bounded
+            and len({each.cluster for each in here}) > 1
+        ):
+            raise DeclinedError("what is given back by a policy with bounds")
         if work.unit is Unit.COPY:
             for each in self._last_first(work, here):
                 if surplus > 0 and (partly or each.replicas <= surplus):
@@ -184,12 +190,6 @@ class Decider:
                 self.standing[each.path] = replace(each, replicas=kept[each.path], changed_at=self.now)
 
     def _give_back(self, work: Work, surplus: int, here: Sequence[Placement], kept: Counter[str]) -> None:
-        if (
-            work.policy.spread is None
-            and work.policy.distribution.is_bounded
-            and len({each.cluster for each in here}) > 1
-        ):
-            raise DeclinedError("what is given back by a policy with bounds")
         places = {each.path: (each.cluster, each.subset) for each in here}
         stays = Counter[Place]()
         for each in here:
@@ -304,8 +304,9 @@ class Decider:
         for work in self.made.works.values():
             has, distribution = self._has(work), work.policy.distribution
             groups = {self.made.sites[name].region for name, _ in has}
-            few = len(has) < min(distribution.min_clusters, has.total())
-            if has and (few or len(groups) < min(distribution.min_groups, has.total())):
+            units = has.total() // work.unit.size
+            few = len(has) < min(distribution.min_clusters, units)
+            if has and (few or len(groups) < min(distribution.min_groups, units)):
                 raise DeclinedError(f"a lower bound of {work.id} is not met")
         lost = self.made.inputs.lost
         for placement in self.standing.values():
@@ -327,7 +328,7 @@ class Decider:
             if each.workload == work.id:
                 actual[each.cluster, each.subset] += each.replicas
         has = self._has(work)
-        if work.unit is Unit.REPLICA and work.policy.distribution.is_bounded and missing > 0:
+        if work.unit.is_divided and work.policy.distribution.is_bounded and missing > 0:
             yield from self._compare_reach(work, has, actual, missing, free)
         else:
             expected = has + self._gains(work, missing, free)
@@ -480,15 +481,15 @@ class Decider:
         return [*places, *sorted(place for place in self._has(work) if place[1] == subset and place not in places)]
 
     def _by_strategy(self, work: Work, missing: int, free: Mapping[Place, int]) -> Counter[Place]:
-        shares, counts = self._shares(work, free), Counter[Place]()
+        shares, counts = self._shares(work, self._has(work), free), Counter[Place]()
         for tier in sorted({share.tier for share in shares}):
             here = [share for share in shares if share.tier == tier]
             divided = self._divide(work, missing - counts.total(), here)
             counts.update({(name, ""): more for name, more in divided.items() if more})
         return counts
 
-    def _shares(self, work: Work, free: Mapping[Place, int]) -> list[Share]:
-        has, policy = self._has(work), work.policy
+    def _shares(self, work: Work, has: Counter[Place], free: Mapping[Place, int]) -> list[Share]:
+        policy = work.policy
         label = bool(policy.distribution.spread_by)
         return [
             Share(
@@ -533,8 +534,13 @@ class Decider:
     def _compare_reach(
         self, work: Work, has: Counter[Place], actual: Counter[Place], missing: int, free: Mapping[Place, int]
     ) -> Iterator[str]:
-        """Yield what a bounded division lacks of the best choice of clusters."""
-        distribution, shares = work.policy.distribution, self._shares(work, free)
+        """Yield what a bounded division lacks of the best choice of clusters; copies are counted, one on a cluster."""
+        size = work.unit.size
+        if size > 1:
+            free = {place: int(room >= size and not has[place]) for place, room in free.items()}
+            has, actual, missing = _in_copies(has), _in_copies(actual), missing // size
+            missing = min(missing, 1) if work.unit.runs_once else missing
+        distribution, shares = work.policy.distribution, self._shares(work, has, free)
         best = _best(missing, shares, distribution)
         used = {name for (name, _), replicas in actual.items() if replicas}
         groups = {self.made.sites[name].region if distribution.spread_by else "" for name in used}
@@ -669,6 +675,10 @@ def _kept(work: Work, total: int, shares: Sequence[Share], has: Mapping[ClusterN
             return _seats(total, shares, lambda share: share.weight, lambda share: has[share.name])
         case StrategyName.BALANCED:
             return _seats(total, shares, lambda share: share.free, lambda share: has[share.name])
+
+
+def _in_copies(has: Counter[Place]) -> Counter[Place]:
+    return Counter({place: replicas // COPY for place, replicas in has.items()})
 
 
 def _in_turn(more: int, shares: Sequence[Share]) -> dict[ClusterName, int]:

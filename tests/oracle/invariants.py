@@ -141,9 +141,10 @@ def lower_bounds_hold_or_are_told(made: Pass) -> Iterator[str]:
         if work.id in told or not has:
             continue
         clusters, groups = len(has), len({made.sites[name].region for name in has})
-        if clusters < min(distribution.min_clusters, has.total()):
+        units = has.total() // work.unit.size
+        if clusters < min(distribution.min_clusters, units):
             yield f"{work.id} is on {clusters} clusters of {distribution.min_clusters}, and nothing says so"
-        if groups < min(distribution.min_groups, has.total()):
+        if groups < min(distribution.min_groups, units):
             yield f"{work.id} is in {groups} groups of {distribution.min_groups}, and nothing says so"
 
 

@@ -83,6 +83,16 @@ class Unit(StrEnum):
         """Whether its pods start together or not at all."""
         return self in (Unit.SET, Unit.RUN_GANG)
 
+    @property
+    def is_divided(self) -> bool:
+        """Whether a policy may divide it over several clusters."""
+        return self in (Unit.REPLICA, Unit.COPY, Unit.RUN_COPY)
+
+    @property
+    def size(self) -> int:
+        """The replicas that go together where a policy divides it."""
+        return COPY if self in (Unit.COPY, Unit.RUN_COPY) else 1
+
 
 @dataclass(frozen=True, kw_only=True)
 class Work:

@@ -121,7 +121,7 @@ def test_a_move_says_which_clusters_could_not_have_all_of_it() -> None:
     assert isinstance(change, Move)
     assert change.after.cluster == "worker-5"
     assert [(one.cluster, one.reason, one.message) for one in change.refused] == [
-        ("worker-3", Reason.CLUSTER_LIMIT, "may have 2 more of 3 replicas, which move together"),
+        ("worker-3", Reason.CLUSTER_LIMIT, "may have 2 at most, and its 3 replicas move together"),
         ("worker-4", Reason.NO_CAPACITY, "has room for 1 of 3 replicas, which move together"),
     ]
 

@@ -231,6 +231,27 @@ def test_a_bound_is_restored_once_and_what_then_stands_stays() -> None:
     assert (made.changes, made.suppressed) == ((), ())
 
 
+@pytest.mark.parametrize(
+    ("room", "expected"),
+    [
+        (9, {"worker-3": 3, "worker-2": 2}),
+        (2, {"worker-3": 3, "worker-2": 2}),
+        (1, {"worker-3": 4, "worker-2": 1}),
+        (0, {"worker-3": 3, "worker-4": 2}),
+    ],
+)
+def test_cluster_is_given_up_for_a_second_region_where_the_policy_allows_no_third_cluster(
+    room: int, expected: Mapping[str, int]
+) -> None:
+    clusters = region("worker-2", "eu"), region("worker-3", "us"), region("worker-4", "us")
+    two = Distribution(spread_by=REGION, min_groups=2, max_clusters=2)
+    wanted = fleet(ordering("worker-2", "worker-3", "worker-4", distribution=two), *clusters)
+    before = ledger(there("worker-3", 3), there("worker-4", 2))
+    made = decided("stays", wanted, before, free("worker-2", room), free("worker-3", 1), free("worker-4", 9))
+    assert after(before, made) == expected
+    assert bool(made.suppressed) is (room == 0)
+
+
 def test_first_burst_that_reaches_too_few_regions_says_so_though_all_of_it_is_placed() -> None:
     clusters = region("worker-2", "us"), region("worker-3", "us")
     both = Distribution(spread_by=REGION, min_groups=2, min_clusters=2)

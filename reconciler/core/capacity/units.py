@@ -18,11 +18,12 @@ a group of a set that is divided   1      any number   any number
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from reconciler.core.capacity.gangs import GangWorkload
 from reconciler.model.policy import SetDivision
 from reconciler.model.workload import WorkloadTemplate
+from reconciler.text.wording import count
 
 _ALL = 0
 
@@ -39,6 +40,8 @@ class PlacementUnit:
     """Whether the workload runs once: a second unit would do the same work again."""
     gang: GangWorkload | None = None
     """The gang that its pods are; None where they need not start together."""
+    moves: bool = False
+    """Whether its replicas are single, and go together on a move alone."""
 
     @property
     def is_single(self) -> bool:
@@ -65,6 +68,28 @@ class PlacementUnit:
     def replicas(self, missing: int) -> int:
         """Return the replicas of one unit, given the number that is missing."""
         return self.size or missing
+
+    def units(self, placed: int) -> int:
+        """Return the units that the replicas of one placement are."""
+        return placed if self.is_single or not placed else 1
+
+    def together(self, replicas: int) -> PlacementUnit:
+        """Return the unit of single replicas that move together, also to a cluster that has others of them."""
+        return replace(self, size=replicas, moves=True)
+
+    def clause(self, replicas: int) -> str:
+        """Say that the replicas of one unit are not divided."""
+        number = count(replicas, "replica")
+        if self.moves:
+            return f"its {number} move together"
+        return f"its {number} go together: {self.why_together}" if self.why_together else f"a copy is {number}"
+
+    def phrase(self, replicas: int) -> str:
+        """Name the replicas of one unit."""
+        number = count(replicas, "replica")
+        if self.moves:
+            return f"{number}, which move together"
+        return f"{number}, which go together: {self.why_together}" if self.why_together else f"the {number} of a copy"
 
 
 def unit_of(

@@ -32,6 +32,13 @@ class Released:
         """The number of GPRs that end with them."""
         return int(self.ends)
 
+    def staying(self, held: Mapping[ClusterName, int]) -> dict[ClusterName, int]:
+        """Return the replicas of each cluster that stay where they are, and so count for the bounds of the policy."""
+        stays = {cluster: has for cluster, has in held.items() if cluster not in self.leaving}
+        if self.place[0] in stays:
+            stays[self.place[0]] -= self.replicas
+        return {cluster: has for cluster, has in stays.items() if has}
+
 
 NOT_RELEASED = Released(place=(ClusterName(""), ""), replicas=0, ends=False)
 """Of missing replicas, which leave no cluster."""

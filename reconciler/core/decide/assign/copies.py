@@ -1,25 +1,28 @@
-"""Whole units: copies of a fixed number of replicas, runs of what runs once, and replicas that share a domain.
+"""Whole units: copies of a fixed number, runs, replicas that share a domain, and single replicas that move together.
 
 A placement is one installation, so a cluster, or a subset's part of it, has one unit at most. Units go to the clusters
-in their order, whatever the distribution of the policy: a unit is not divided. A cluster whose room, limit or share of
-the missing replicas is less than a unit gets none (docs/reference/kinds.md, "The number that is deployed"). Of what
-runs once there is one unit in all.
+in their order, whatever the strategy of the policy: a unit is not divided. Its bounds on clusters and values of a label
+hold all the same. A cluster whose room, limit or share of the missing replicas is less than a unit gets none
+(docs/reference/kinds.md, "The number that is deployed"). Of what runs once there is one unit in all.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
 
 from reconciler.core.capacity.units import PlacementUnit
-from reconciler.core.decide.assign.assignment import NOT_RELEASED, Assignment, Released
+from reconciler.core.decide.assign.assignment import NOT_RELEASED, Assignment, Released, refuse_beyond_gpr_limit
+from reconciler.core.decide.assign.bounds import divide_in_reach, left_out, off_order, out_of_reach
 from reconciler.core.decide.assign.subset_limits import room_in
 from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
+from reconciler.core.decide.distribution import ClusterShare
 from reconciler.core.fleet.replica_paths import REPLICAS
 from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.plan import Reason, Refusal
-from reconciler.model.policy import BurstPolicy
+from reconciler.model.policy import BurstPolicy, StrategyName
 from reconciler.model.workload import WorkloadTemplate
 from reconciler.text.wording import count
 
@@ -49,11 +52,12 @@ def assign_units(
     A unit that a placement has released goes to one cluster, with room for as many as its template deploys by now.
     """
     given = released.replicas if released.ends else unit.replicas(replicas)
-    size = unit.replicas(given)
-    refusals, chosen, kind = list[Refusal](), list[Candidate](), finder.burst_kind(template, shape)
+    size, wanted = unit.replicas(given), 1 if unit.once else replicas // given
+    is_bounded = policy.spread is None and policy.distribution.is_bounded
+    refusals, able, kind = list[Refusal](), list[Candidate](), finder.burst_kind(template, shape)
     in_subset = Counter({released.place[1]: -released.replicas})
     for candidate in finder.order(template.workload):
-        if replicas < given or (unit.once and chosen):
+        if len(able) == wanted and not is_bounded:
             break
         if candidate.key == released.place:
             continue
@@ -67,15 +71,58 @@ def assign_units(
             size=size,
             kind=kind,
             taken=in_subset[candidate.subset],
-            more_gprs=len(chosen) - released.ended,
+            more_gprs=(0 if is_bounded else len(able)) - released.ended,
         )
         if isinstance(answer, Refusal):
             refusals.append(answer)
             continue
-        chosen.append(answer.with_replicas(given, answer.because))
+        able.append(answer.with_replicas(given, answer.because))
         in_subset[candidate.subset] += size
-        replicas -= given
-    return Assignment(chosen=tuple(chosen), refusals=tuple(refusals))
+    if is_bounded:
+        return _within_bounds(finder, policy, template, able, refusals, wanted=wanted, released=released)
+    return Assignment(chosen=tuple(able), refusals=tuple(refusals))
+
+
+def _within_bounds(
+    finder: CandidateFinder,
+    policy: BurstPolicy,
+    template: WorkloadTemplate,
+    able: Sequence[Candidate],
+    refusals: Sequence[Refusal],
+    *,
+    wanted: int,
+    released: Released,
+) -> Assignment:
+    """Choose the clusters that get a unit by the bounds of the policy, each as a share of one."""
+    order, stays = finder.order(template.workload), released.staying(finder.held_by_cluster(template.workload))
+    in_order, refused = replace(policy.distribution, strategy=StrategyName.ORDERED), list(refusals)
+    while True:
+        takes = {candidate.cluster for candidate in able}
+        shares = [
+            ClusterShare(
+                cluster=each.cluster,
+                rank=each.rank,
+                most=1,
+                capacity=1,
+                keeps=int(each.cluster in stays),
+                group=each.group,
+                tier=each.tier,
+            )
+            for each in order
+            if each.cluster in takes or each.cluster in stays
+        ]
+        shares += off_order(order, dict.fromkeys(stays, 1))
+        division = divide_in_reach(len(stays) + wanted, shares, in_order, lowered=bool(released.replicas))
+        chosen = tuple(candidate for candidate in able if candidate.cluster in division.because)
+        beyond = refuse_beyond_gpr_limit(finder, template.workspace, chosen, ended=released.ended)
+        if beyond is None:
+            return Assignment(
+                chosen=chosen,
+                refusals=(*refused, *left_out(division, policy)),
+                out_of_reach=out_of_reach(division, policy, each="one copy"),
+            )
+        refused.append(beyond[1])
+        able = [candidate for candidate in able if candidate.cluster != beyond[1].cluster]
 
 
 def assess_unit(
@@ -104,7 +151,7 @@ def assess_unit(
 
     # 1. It has one.
     here = finder.held_here(template.workload, policy, candidate)
-    if here:
+    if here and not unit.moves:
         held = f"has its copy of {count(here, 'replica')}, and gets one at most"
         if unit.why_together and not unit.once:
             domain = "in a topology domain that more would have to join, and nobody knows which"
@@ -115,28 +162,19 @@ def assess_unit(
     if isinstance(answer, Refusal):
         return answer
     # 3. It may not have so many, or has no room for them.
-    if answer.limit is not None and answer.limit < size:
-        allowed = f"may have {answer.limit} at most, and {_described(unit, size)}"
+    if answer.limit is not None and answer.limit - here < size:
+        more = f" and has {here}" if here else ""
+        allowed = f"may have {answer.limit} at most{more}, and {unit.clause(size)}"
         return refused(Reason.CLUSTER_LIMIT, allowed, f"raise its maxReplicas in policy {policy.name}")
     if (
         policy.spread is not None
         and (left := room_in(finder, policy.spread, template.workload, candidate) - taken) < size
     ):
-        allowed = f"its subset may get {max(0, left)} more, and {_described(unit, size)}"
+        allowed = f"its subset may get {max(0, left)} more, and {unit.clause(size)}"
         return refused(Reason.SPREAD_LIMIT, allowed, f"raise its maxReplicas in WorkloadSpread {policy.spread.id}")
     if answer.fits < size:
-        lacking = f"has room for {answer.fits} of {_needed(unit, size)}"
+        lacking = f"has room for {answer.fits} of {unit.phrase(size)}"
         lacking += finder.describe_held(candidate.cluster, answer.shape)
         return refused(Reason.NO_CAPACITY, lacking, "free or add nodes there")
     # 4. Its topology domains do not hold all of it.
     return finder.assess_domains(template.workload, answer._replace(room=size), size)
-
-
-def _described(unit: PlacementUnit, size: int) -> str:
-    replicas = count(size, "replica")
-    return f"its {replicas} go together: {unit.why_together}" if unit.why_together else f"a copy is {replicas}"
-
-
-def _needed(unit: PlacementUnit, size: int) -> str:
-    replicas = count(size, "replica")
-    return f"{replicas}, which go together: {unit.why_together}" if unit.why_together else f"the {replicas} of a copy"

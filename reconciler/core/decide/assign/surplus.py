@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import NamedTuple
 
-from reconciler.core.decide.assign.replicas_by_cluster import off_order
+from reconciler.core.decide.assign.bounds import off_order
 from reconciler.core.decide.assign.serving import Serving, add_up, describe_given_up, serving
 from reconciler.core.decide.assign.subset_order import NOT_IN_SUBSET, SubsetPlace, rows_of, subset_places
 from reconciler.core.decide.assign.subset_quota import quotas

@@ -685,13 +685,12 @@ class CandidateFinder:
         *,
         ended: int = 0,
         closed: Mapping[ClusterSubset, Refusal] = _NO_REFUSALS,
-        together: bool = False,
     ) -> Iterator[Candidate]:
         """Yield the candidates with room for missing replicas, in order, and add the others to the refusals.
 
-        Each one counts the GPRs that those before it would begin, less those that have `ended` for these replicas;
-        where all replicas go `together`, to one of them, it counts no other. A cluster that is not asked for is not
-        assessed, nor is one that is `closed` to them. Nothing may be decided before the last one is taken.
+        Each one counts the GPRs that those before it would begin, less those that have `ended` for these replicas. A
+        cluster that is not asked for is not assessed, nor is one that is `closed` to them. Nothing may be decided
+        before the last one is taken.
         """
         begun, workload = -ended, template.workload
         candidates, kind = self.order(workload), self.burst_kind(template, shape)
@@ -707,7 +706,7 @@ class CandidateFinder:
             if isinstance(answer, Refusal):
                 refusals.append(answer)
                 continue
-            if answers is None and not together:  # GPRs are bounded for none of a kind
+            if answers is None:  # GPRs are bounded for none of a kind
                 begun += not self.held_here(workload, policy, candidate)
             yield answer
 

@@ -1,24 +1,27 @@
 """Lower bounds: a workload that has come to have too few clusters or values of a label gets some again.
 
-A loss may leave one region where the policy wants two. As soon as another can be used, as many replicas move there as
-the bounds need, and no more (docs/how-to/spread.md, "How many clusters, regions and zones"). Until then it is told.
+A loss may leave one region where the policy wants two. As soon as another can be used, as many units move there as the
+bounds need, and no more (docs/how-to/spread.md, "How many clusters, regions and zones"). Where `maxClusters` allows no
+more clusters, one is given up for it. Until then it is told.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 
-from reconciler.core.decide.assign.replicas_by_cluster import describe_label_values
+from reconciler.core.decide.assign.bounds import describe_label_values
 from reconciler.core.decide.assign.surplus import take_surplus
 from reconciler.core.decide.candidates.finder import CandidateFinder
+from reconciler.core.decide.candidates.gang import unit_of_workload
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.relocate import Departure, may_relocate, relocate
 from reconciler.core.ledger import lifecycle
 from reconciler.model.ids import ClusterName, WorkloadId
-from reconciler.model.placement import ClusterSubset, Placement
+from reconciler.model.placement import Placement
 from reconciler.model.plan import EndReason, Reason, Refusal, Suppressed
 from reconciler.text.wording import count
 
@@ -53,7 +56,7 @@ class _Unmet:
 def _unmet(
     inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder, workload: WorkloadId
 ) -> _Unmet | None:
-    total = working_plan.replicas(workload)
+    total = _units(inputs, working_plan, workload)
     if total <= 1:
         return None
     policy = inputs.desired.policies[workload]
@@ -76,24 +79,77 @@ def _unmet(
     )
 
 
+def _units(inputs: PassInput, working_plan: WorkingPlan, workload: WorkloadId) -> int:
+    """Count the units that are placed, each of which one cluster has."""
+    unit = unit_of_workload(inputs, workload)
+    return sum(unit.units(placement.replicas) for placement in working_plan.of(workload))
+
+
 def _restore(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder, workload: WorkloadId) -> None:
-    unmet, policy = _unmet(inputs, working_plan, finder, workload), inputs.desired.policies[workload]
+    unmet = _unmet(inputs, working_plan, finder, workload)
     if unmet is None:
         return
     # 1. Where values of the label are missing, only clusters with another one help.
     values = unmet.held.values() if unmet.by_group else ()
-    message = f"has replicas of it, and policy {policy.name} wants others to have some as well"
+    helps = frozenset(
+        candidate.key
+        for candidate in finder.order(workload)
+        if candidate.cluster not in unmet.held and candidate.group not in values
+    )
+    # 2. No more clusters may have any: all replicas of some go, in part to the others that have some.
+    given_up = _given_up_clusters(inputs, finder, workload, unmet)
+    for placement in working_plan.of(workload):
+        if placement.cluster in given_up and may_relocate(inputs, working_plan, placement):
+            departure = _departure(inputs, placement, placement.replicas, unmet.detail)
+            relocate(inputs, working_plan, finder, replace(departure, towards=helps))
+    if given_up:
+        return
+    # 3. Units go that would be given back first, one for each that is missing.
+    message = (
+        f"has replicas of it, and policy {inputs.desired.policies[workload].name} wants others to have some as well"
+    )
     closed = {
         candidate.key: Refusal(cluster=candidate.cluster, reason=Reason.BOUND_UNMET, message=message)
         for candidate in finder.order(workload)
-        if candidate.cluster in unmet.held or candidate.group in values
+        if candidate.key not in helps
     }
-    # 2. Replicas go that would be given back first.
-    placements = working_plan.of(workload)
-    for placement, rest, _ in take_surplus(inputs, working_plan, unmet.lacking, placements, partly=False):
+    for placement, replicas in _leaving_units(inputs, working_plan, workload, unmet.lacking):
         if may_relocate(inputs, working_plan, placement):
-            departure = _departure(inputs, placement, placement.replicas - rest, unmet.detail, closed)
-            relocate(inputs, working_plan, finder, departure)
+            departure = _departure(inputs, placement, replicas, unmet.detail)
+            relocate(inputs, working_plan, finder, replace(departure, closed=closed))
+
+
+def _given_up_clusters(
+    inputs: PassInput, finder: CandidateFinder, workload: WorkloadId, unmet: _Unmet
+) -> frozenset[ClusterName]:
+    """Name the clusters in whose place others have to come, since the policy allows no more of them.
+
+    They are those with the fewest replicas, and of equal ones the last in the order; others keep their value.
+    """
+    most = inputs.desired.policies[workload].distribution.max_clusters
+    above = 0 if most is None else len(unmet.held) + unmet.lacking - most
+    replicas, left = finder.held_by_cluster(workload), Counter(unmet.held.values())
+    ranks = {candidate.cluster: candidate.rank for candidate in finder.order(workload)}
+    given_up = list[ClusterName]()
+    for cluster in sorted(unmet.held, key=lambda name: (replicas[name], -ranks.get(name, 0), name)):
+        if len(given_up) < above and left[unmet.held[cluster]] > 1:
+            left[unmet.held[cluster]] -= 1
+            given_up.append(cluster)
+    return frozenset(given_up)
+
+
+def _leaving_units(
+    inputs: PassInput, working_plan: WorkingPlan, workload: WorkloadId, units: int
+) -> Iterator[tuple[Placement, int]]:
+    """Yield the placements that lose so many units, with the replicas of these, as they would be given back."""
+    unit, placements = unit_of_workload(inputs, workload), working_plan.of(workload)
+    largest = max(placement.replicas // unit.units(placement.replicas) for placement in placements)
+    for placement, rest, _ in take_surplus(inputs, working_plan, units * largest, placements, partly=False):
+        going = placement.replicas - rest
+        if units <= 0:
+            return
+        units -= unit.units(going)
+        yield placement, going
 
 
 def _tell(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder, workload: WorkloadId) -> None:
@@ -104,9 +160,7 @@ def _tell(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder,
         )
 
 
-def _departure(
-    inputs: PassInput, placement: Placement, replicas: int, detail: str, closed: Mapping[ClusterSubset, Refusal]
-) -> Departure:
+def _departure(inputs: PassInput, placement: Placement, replicas: int, detail: str) -> Departure:
     return Departure(
         placement=placement,
         replicas=replicas,
@@ -114,5 +168,4 @@ def _departure(
         detail=detail,
         stays=Reason.BOUND_UNMET,
         restraint=lifecycle.counted_move(placement, EndReason.POLICY, inputs.now),
-        closed=closed,
     )

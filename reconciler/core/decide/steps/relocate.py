@@ -62,6 +62,8 @@ class Departure:
     """What a move leaves; None for nothing."""
     closed: Mapping[ClusterSubset, Refusal] = field(default_factory=dict)
     """The clusters and subsets where it is of no use, and why."""
+    towards: frozenset[ClusterSubset] = frozenset()
+    """The clusters and subsets of which one at least has to get some of it, else all of it stays; empty for any."""
 
 
 def may_relocate(inputs: PassInput, working_plan: WorkingPlan, placement: Placement) -> bool:
@@ -246,6 +248,8 @@ class _Relocation(_Step):
                 self.finder, self._template, self._policy, self._shape, going, unit=self._unit, released=released
             )
             moved = sum(candidate.replicas for candidate in assignment.chosen)
+            if self.departure.towards.isdisjoint(candidate.key for candidate in assignment.chosen):
+                moved = 0 if self.departure.towards else moved
             if moved == going or not moved or self.departure.stays is None:
                 return assignment, moved
             going = moved
