@@ -14,9 +14,8 @@ from typing import Any
 
 import pytest
 
-from reconciler.core.decide.distribution import ClusterShare
+from reconciler.core.decide.distribution import ClusterShare, divide
 from reconciler.core.decide.distribution.subsets import Layer, give_back, share_out
-from reconciler.core.decide.orders.rebalance import divide_anew
 from reconciler.core.observe.kubernetes.pods import read_pod
 from reconciler.core.spread.subset_selection import selects_pods
 from reconciler.model.ids import ClusterName, PlacementName
@@ -180,7 +179,7 @@ def test_what_has_no_count_of_its_own_is_shared_out_evenly(case: Case) -> None:
         for rank, name in enumerate(ranked, start=1)
     ]
     total = given["total"] if given["total"] >= 0 else sum(told.values())
-    counts = divide_anew(total, targets, Distribution(strategy=StrategyName.WEIGHTED)).counts
+    counts = divide.share_out(total, targets, Distribution(strategy=StrategyName.WEIGHTED)).counts
     assert {name: counts.get(name, 0) for name in has} == case["expected"]["allocation"]
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.distribution import ClusterShare, share_out
-from reconciler.core.decide.orders.rebalance import divide_anew, rebalance
+from reconciler.core.decide.orders.rebalance import rebalance
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.errors import InvalidInput
 from reconciler.model.capacity import PendingPods
@@ -102,12 +102,11 @@ def after(working_plan: Ledger, plan: Plan) -> Ledger:
     return ledger(*there.values())
 
 
-def targets(there: Mapping[str, Cell], *, begun: bool) -> list[ClusterShare]:
+def targets(there: Mapping[str, Cell]) -> list[ClusterShare]:
     return [
         ClusterShare(
             cluster=ClusterName(name),
             rank=rank,
-            keeps=cell.has if begun else 0,
             most=cell.room,
             capacity=cell.room,
             least=cell.least,
@@ -120,8 +119,7 @@ def targets(there: Mapping[str, Cell], *, begun: bool) -> list[ClusterShare]:
 @given(cells(), STRATEGIES)
 def test_shared_out_anew_is_shared_out_from_nothing(there: dict[str, Cell], distribution: Distribution) -> None:
     total = sum(cell.has for cell in there.values())
-    from_nothing = share_out(total, targets(there, begun=False), distribution)
-    assert divide_anew(total, targets(there, begun=True), distribution).counts == from_nothing.counts
+    from_nothing = share_out(total, targets(there), distribution)
     working_plan = begun(there)
     made = after(working_plan, rebalance(seen(there, distribution, working_plan), VLLM, by="Ann"))
     assert counts(made) == from_nothing.counts
@@ -198,6 +196,13 @@ def test_a_new_placement_ends_with_the_first_of_those_that_gave_it_up() -> None:
     )
     (begin,) = (change.placement for change in plan.changes if isinstance(change, Place))
     assert (begin.created_at, begin.expires_at, begin.changed_at) == (soon.created_at, soon.expires_at, NOW)
+
+
+def test_a_new_placement_ends_where_a_person_set_the_end_of_the_one_that_it_replaces() -> None:
+    fixed = placement("worker-3", 2, lasting=timedelta(minutes=5), fixed_end=True)
+    plan = made(ordering("worker-2"), ledger(fixed), free("worker-2", 4), free("worker-3", 0))
+    (begin,) = (change.placement for change in plan.changes if isinstance(change, Place))
+    assert (begin.expires_at, begin.fixed_end) == (fixed.expires_at, True)
 
 
 def test_a_placement_that_grows_or_shrinks_keeps_its_end() -> None:

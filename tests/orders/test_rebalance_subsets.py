@@ -15,8 +15,10 @@ from reconciler.core.decide.decide import decide
 from reconciler.core.decide.orders.rebalance import rebalance
 from reconciler.core.spread.placement_subset import replicas_by_subset
 from reconciler.errors import InvalidInput
+from reconciler.model.approval import ApprovalRule
 from reconciler.model.capacity import ClusterObservation, PendingPods
 from reconciler.model.gpr import WorkspaceLimits
+from reconciler.model.ids import ClusterName
 from reconciler.model.kubernetes.scheduling import NodeRequirement, NodeTerm
 from reconciler.model.kubernetes.workload_spread import Bound, Subset
 from reconciler.model.ledger import Ledger
@@ -144,6 +146,18 @@ def test_a_subset_that_has_room_again_takes_from_later_ones_and_each_commit_says
     )
     assert begun.choice.because == "subset own then has 4 of at most 4"
     assert (begun.placement.created_at, begun.placement.expires_at) == (left.created_at, left.expires_at)
+
+
+def test_nothing_goes_to_a_cluster_that_nobody_has_approved() -> None:
+    wanted = fleet(OWN, RENTED)
+    rule = ApprovalRule(clusters=frozenset({ClusterName("worker-2")}))
+    asking = replace(wanted, policies={VLLM: replace(wanted.policies[VLLM], approval=rule)})
+    there = ledger(stands("worker-4", 5, "rented"))
+    rooms = free("worker-2", 9), free("worker-3", 2), free("worker-4", 0)
+    assert list(map(summary, made(asking, there, *rooms).changes)) == [
+        ("Resize", "worker-4/rented", 3),
+        ("Place", "worker-3/own", 2),
+    ]
 
 
 def test_what_is_in_no_subset_any_more_goes_to_one_that_is() -> None:

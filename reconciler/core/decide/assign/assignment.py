@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from reconciler.core.decide.candidates.finder import CandidateFinder
@@ -13,34 +14,53 @@ from reconciler.model.plan import Refusal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Released:
-    """Replicas of a placement that leave its cluster, and are assigned to others."""
+class Returns:
+    """How released replicas may stay where they are after all: they are assigned as if none of them stood."""
 
-    place: ClusterSubset
-    """The cluster and subset that they leave, which gets none of them."""
-    replicas: int
-    ends: bool
-    """Whether the placement ends with them, so that its GPR makes room for another."""
+    keeps: Callable[[ClusterSubset, Refusal | None], int]
+    """The most that may stay on a cluster, by its refusal of new ones; None where it takes new ones."""
+    ended: Callable[[Mapping[ClusterSubset, int]], int]
+    """The number of placements that end where clusters come to have these replicas."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Released:
+    """Replicas of one workload that leave their clusters, and are assigned."""
+
+    places: Mapping[ClusterSubset, int]
+    """How many leave each cluster and subset."""
+    ends: int
+    """The most placements that end with them, each of which makes room for the GPR of another."""
     closed: Mapping[ClusterSubset, Refusal] = field(default_factory=dict)
     """The clusters and subsets that they may not go to, and why."""
-
     leaving: frozenset[ClusterName] = frozenset()
     """Other clusters that the workload has to leave as well, which count for no bound."""
+    returns: Returns | None = None
+    """How they may go back to where they are; None where those clusters get none of them."""
 
     @property
-    def ended(self) -> int:
-        """The number of GPRs that end with them."""
-        return int(self.ends)
+    def replicas(self) -> int:
+        """How many leave in all."""
+        return sum(self.places.values())
+
+    @property
+    def left(self) -> frozenset[ClusterSubset]:
+        """The clusters and subsets that get none of them, since they leave these."""
+        return frozenset(self.places if self.returns is None else ())
+
+    def ended(self, counts: Mapping[ClusterSubset, int]) -> int:
+        """Return the number of placements that end where clusters come to have these replicas."""
+        return self.ends if self.returns is None else self.returns.ended(counts)
 
     def staying(self, held: Mapping[ClusterName, int]) -> dict[ClusterName, int]:
         """Return the replicas of each cluster that stay where they are, and so count for the bounds of the policy."""
-        stays = {cluster: has for cluster, has in held.items() if cluster not in self.leaving}
-        if self.place[0] in stays:
-            stays[self.place[0]] -= self.replicas
-        return {cluster: has for cluster, has in stays.items() if has}
+        stays = Counter({cluster: has for cluster, has in held.items() if cluster not in self.leaving})
+        for (cluster, _), replicas in self.places.items():
+            stays[cluster] -= replicas
+        return dict(+stays)
 
 
-NOT_RELEASED = Released(place=(ClusterName(""), ""), replicas=0, ends=False)
+NOT_RELEASED = Released(places={}, ends=0)
 """Of missing replicas, which leave no cluster."""
 
 
@@ -55,7 +75,7 @@ class Assignment:
     out_of_reach: str = ""
     # The missing replicas that go nowhere, since their primary has room for them.
     home: int = 0
-    # The replicas that each cluster and subset comes to have, where all of them are assigned together.
+    # The replicas that each cluster and subset comes to have, where they are divided over all of them.
     counts: Mapping[ClusterSubset, int] = field(default_factory=dict)
 
 

@@ -55,11 +55,13 @@ def assign_units(
     size, wanted = unit.replicas(given), 1 if unit.once else replicas // given
     is_bounded = policy.spread is None and policy.distribution.is_bounded
     refusals, able, kind = list[Refusal](), list[Candidate](), finder.burst_kind(template, shape)
-    in_subset = Counter({released.place[1]: -released.replicas})
+    in_subset = Counter[str]()
+    for (_, subset), leave in released.places.items():
+        in_subset[subset] -= leave
     for candidate in finder.order(template.workload):
         if len(able) == wanted and not is_bounded:
             break
-        if candidate.key == released.place:
+        if candidate.key in released.left:
             continue
         answer = released.closed.get(candidate.key) or assess_unit(
             finder,
@@ -71,7 +73,7 @@ def assign_units(
             size=size,
             kind=kind,
             taken=in_subset[candidate.subset],
-            more_gprs=(0 if is_bounded else len(able)) - released.ended,
+            more_gprs=(0 if is_bounded else len(able)) - released.ends,
         )
         if isinstance(answer, Refusal):
             refusals.append(answer)
@@ -114,7 +116,7 @@ def _within_bounds(
         shares += off_order(order, dict.fromkeys(stays, 1))
         division = divide_in_reach(len(stays) + wanted, shares, in_order, lowered=bool(released.replicas))
         chosen = tuple(candidate for candidate in able if candidate.cluster in division.because)
-        beyond = refuse_beyond_gpr_limit(finder, template.workspace, chosen, ended=released.ended)
+        beyond = refuse_beyond_gpr_limit(finder, template.workspace, chosen, ended=released.ends)
         if beyond is None:
             return Assignment(
                 chosen=chosen,

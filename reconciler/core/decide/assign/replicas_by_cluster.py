@@ -19,12 +19,13 @@ from reconciler.core.decide.assign.bounds import (
     out_of_reach,
 )
 from reconciler.core.decide.assign.copies import assign_units
-from reconciler.core.decide.candidates.finder import CandidateFinder
+from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
 from reconciler.core.decide.candidates.kind_answers import KindAnswers, share_of
-from reconciler.core.decide.distribution import Division, reachable
+from reconciler.core.decide.distribution import ClusterShare, Division, reachable
 from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.ids import ClusterName
+from reconciler.model.placement import ClusterSubset
 from reconciler.model.plan import Refusal
 from reconciler.model.policy import BurstPolicy, StrategyName
 from reconciler.model.workload import WorkloadTemplate
@@ -52,7 +53,7 @@ def assign(
     if policy.spread is not None:
         return replicas_by_subset.assign_by_subset(finder, template, policy, shape, replicas, released=released)
     # 3. One cluster after the other.
-    if policy.fills_in_order:
+    if policy.fills_in_order and released.returns is None:
         return _fill(finder, template, policy, shape, replicas, released=released)
     # 4. Over several clusters at once, by the strategy of the policy.
     return _divide(finder, template, policy, shape, replicas, released=released)
@@ -74,8 +75,8 @@ def _fill(
         if whole.chosen:
             return whole
     refusals = list[Refusal]()
-    candidates = finder.find(template, policy, shape, replicas, refusals, ended=released.ended, closed=released.closed)
-    others = (candidate for candidate in candidates if candidate.key != released.place)
+    candidates = finder.find(template, policy, shape, replicas, refusals, ended=released.ends, closed=released.closed)
+    others = (candidate for candidate in candidates if candidate.key not in released.left)
     return Assignment(chosen=tuple(_in_order(replicas, others)), refusals=tuple(refusals))
 
 
@@ -93,24 +94,29 @@ def _divide(
     Where a lower bound of the policy is out of reach, missing replicas wait for it, one for each cluster or value that
     can be used; replicas that leave a cluster go where there is room, since they have served already.
     """
-    answers = finder.answers(template, policy, shape, more_gprs=-released.ended)
-    stays = released.staying(finder.held_by_cluster(template.workload))
+    answers = finder.answers(template, policy, shape, more_gprs=-released.ends)
+    held = finder.held_by_cluster(template.workload)
+    stays = released.staying(held)
+    has = stays if released.returns is None else held
     shut = {*released.leaving, *(name for name, _ in released.closed)}
     refusals = [*released.closed.values(), *(each for each in answers.refusals() if each.cluster not in shut)]
-    closed = {released.place[0], *shut}
+    closed = {*(name for name, _ in released.left), *shut}
     while True:
-        division = _division(answers, policy, stays, replicas, closed, lowered=bool(released.replicas))
+        division = _division(answers, policy, stays, replicas, closed, released=released)
+        counts: dict[ClusterSubset, int] = {(cluster, ""): number for cluster, number in division.counts.items()}
         chosen = tuple(
             answers.able[cluster].with_replicas(
-                division.counts[cluster] - stays.get(cluster, 0), choice_reason(division, answers.able[cluster], policy)
+                division.counts[cluster] - has.get(cluster, 0), choice_reason(division, answers.able[cluster], policy)
             )
             for cluster in sorted(division.because, key=answers.positions.__getitem__)
+            if division.counts[cluster] > has.get(cluster, 0)
         )
-        new = (candidate for candidate in chosen if not stays.get(candidate.cluster))
-        beyond = refuse_beyond_gpr_limit(finder, template.workspace, new, ended=released.ended)
+        new = (candidate for candidate in chosen if not has.get(candidate.cluster))
+        beyond = refuse_beyond_gpr_limit(finder, template.workspace, new, ended=released.ended(counts))
         if beyond is None:
             refusals += left_out(division, policy)
-            return Assignment(chosen=chosen, refusals=tuple(refusals), out_of_reach=out_of_reach(division, policy))
+            unreached = out_of_reach(division, policy)
+            return Assignment(chosen=chosen, refusals=tuple(refusals), out_of_reach=unreached, counts=counts)
         refusals.append(beyond[1])
         closed.add(beyond[1].cluster)
 
@@ -122,15 +128,16 @@ def _division(
     replicas: int,
     closed: Collection[ClusterName],
     *,
-    lowered: bool,
+    released: Released,
 ) -> Division:
     """Divide over the clusters with room that are not closed, and over those that have replicas.
 
-    Where a lower bound is out of reach, it may be `lowered` to what can be reached.
+    Where a lower bound is out of reach, it is lowered for released replicas that may not go back.
     """
-    shares = answers.shares()
-    if held or closed:
-        shares = [share for share in shares if share.cluster not in held and share.cluster not in closed]
+    shares, returning = answers.shares(), _returning_shares(answers, released)
+    apart = {*held, *closed, *(share.cluster for share in returning)}
+    if apart:
+        shares = [share for share in shares if share.cluster not in apart]
     reached = reachable(replicas, shares, policy.distribution) if answers.is_plain else len(shares)
     keeping = []
     for cluster in held.keys() & answers.positions.keys():
@@ -139,8 +146,26 @@ def _division(
         most = has + (0 if taking is None else taking.room)
         keeping.append(share_of(candidate, keeps=has, most=most, capacity=most))
     total = sum(held.values()) + replicas
-    shares, beyond = [*shares[:reached], *keeping, *off_order(answers.candidates, held)], shares[reached:]
+    own = [*keeping, *returning, *off_order(answers.candidates, held)]
+    shares, beyond = [*shares[:reached], *own], shares[reached:]
+    lowered = bool(released.replicas) and released.returns is None
     return divide_in_reach(total, shares, policy.distribution, lowered=lowered, beyond=beyond)
+
+
+def _returning_shares(answers: KindAnswers, released: Released) -> list[ClusterShare]:
+    """Make the shares of clusters whose own replicas may go back to them: these count as room."""
+    shares = list[ClusterShare]()
+    if released.returns is None:
+        return shares
+    refused = {refusal.cluster: refusal for refusal in answers.refusals()}
+    for (cluster, subset), has in released.places.items():
+        if cluster not in answers.positions:
+            continue
+        able, candidate = answers.able.get(cluster), answers.candidates[answers.positions[cluster]]
+        keeps = released.returns.keeps((cluster, subset), refused.get(cluster))
+        most = keeps if able is None else min(MOST, has + able.room)
+        shares.append(share_of(candidate, most=most, capacity=most))
+    return shares
 
 
 def describe_distribution(policy: BurstPolicy) -> str:

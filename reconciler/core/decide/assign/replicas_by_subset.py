@@ -1,4 +1,4 @@
-"""Replicas assigned to the subsets of a WorkloadSpread in order: on top of what their clusters have, or all anew.
+"""Replicas assigned to the subsets of a WorkloadSpread: on top of what their clusters have, or as if none of it stood.
 
 Makes the layers that `core.decide.distribution.subsets` divides over. Replicas on the primary count for the subset that
 it is in, and missing replicas that it still has room for there burst nowhere; nothing is ever written for it.
@@ -7,13 +7,13 @@ it is in, and missing replicas that it still has room for there burst nowhere; n
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter
 
 from reconciler.core.capacity.best_fit import count_beside, tightest_first
-from reconciler.core.decide.assign.assignment import NOT_RELEASED, Assignment, Released, refuse_beyond_gpr_limit
+from reconciler.core.decide.assign.assignment import Assignment, Released, refuse_beyond_gpr_limit
 from reconciler.core.decide.assign.ordinals import limit_to_free_ordinals, refuse_second_clusters
 from reconciler.core.decide.assign.subset_limits import refuse_over_limit
 from reconciler.core.decide.assign.subset_order import NOT_IN_SUBSET, SubsetPlace, SubsetRows, rows_of, subset_places
@@ -42,32 +42,12 @@ def assign_by_subset(
     shape: ReplicaShape,
     missing: int,
     *,
-    released: Released = NOT_RELEASED,
+    released: Released,
 ) -> Assignment:
     """Assign missing or released replicas to the subsets of a workload. Others stay where they are."""
     return _Round(
         finder=finder, template=template, policy=policy, shape=shape, missing=missing, released=released
     ).assign()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Anew:
-    """How all replicas of a workload outside its primary are assigned as if none stood."""
-
-    # The replicas that may stay on a cluster, by the refusal of new ones there; None where it takes new ones.
-    keeps: Callable[[ClusterSubset, Refusal | None], int]
-    # The number of placements that end where clusters come to have these replicas.
-    ended: Callable[[Mapping[ClusterSubset, int]], int]
-    # The number of placements that stand.
-    placements: int
-
-
-def assign_anew(
-    finder: CandidateFinder, template: WorkloadTemplate, policy: BurstPolicy, shape: ReplicaShape, anew: Anew
-) -> Assignment:
-    """Assign all placed replicas of a workload to its subsets. Replicas on its primary stay there."""
-    placed = finder.held_by_subset(template.workload, policy).total()
-    return _Round(finder=finder, template=template, policy=policy, shape=shape, missing=placed, anew=anew).assign()
 
 
 _NO_SUBSET = SubsetQuota(subset=Subset(name=""), most=None, least=0, home=0, at_home=False)
@@ -83,8 +63,7 @@ class _Round:
     policy: BurstPolicy
     shape: ReplicaShape
     missing: int
-    released: Released = NOT_RELEASED
-    anew: Anew | None = None
+    released: Released
 
     def assign(self) -> Assignment:
         """Assign, and begin again with less wherever replicas that fit alone do not fit together."""
@@ -93,7 +72,8 @@ class _Round:
             raise AssertionError(f"{workload} has no spread")
         held, refusals = finder.held_by_subset(workload, self.policy), list[Refusal]()
         subsets = (*quotas(finder.inputs, workload, spread, held.total()), _NO_SUBSET)
-        held[self.released.place] -= self.released.replicas
+        for place in self.released.left:
+            held[place] -= self.released.places[place]
         able = self._alone(self._able(refusals), held, subsets, refusals)
         stays = self._stays(held, refusals)
         rows = rows_of(finder, workload, spread, held, partial(self._room, able, held))
@@ -121,9 +101,8 @@ class _Round:
                 continue
             # 2. A placement would be a GPR too many for its workspace.
             comes_to = {place: replicas for place, replicas, _, _ in _totals(rows, subsets, counts)}
-            ended = self.released.ended if self.anew is None else self.anew.ended(comes_to)
             new = [candidate for candidate in chosen if not held[candidate.key]]
-            beyond = refuse_beyond_gpr_limit(finder, workload.workspace, new, ended=ended)
+            beyond = refuse_beyond_gpr_limit(finder, workload.workspace, new, ended=self.released.ended(comes_to))
             if beyond is not None:
                 candidate, refusal = beyond
                 refusals.append(replace(refusal, subset=candidate.subset))
@@ -136,20 +115,25 @@ class _Round:
 
     def _stays(self, held: Mapping[ClusterSubset, int], refusals: Sequence[Refusal]) -> Mapping[ClusterSubset, int]:
         """Count the replicas that may stay on each cluster, by subset."""
-        if self.anew is None:
+        returns = self.released.returns
+        if returns is None:
             return held
         reasons = {(refusal.cluster, refusal.subset): refusal for refusal in refusals}
-        return {place: self.anew.keeps(place, reasons.get(place)) for place in held}
+        return {place: returns.keeps(place, reasons.get(place)) for place in held}
 
     def _room(
         self, able: Mapping[ClusterSubset, Candidate], held: Mapping[ClusterSubset, int], place: ClusterSubset
     ) -> int:
         """Count the replicas that a cluster has room for, by which the roomiest is tried first.
 
-        Anew, all replicas of the workload on that cluster count as room.
+        Those that may go back to that cluster count as room.
         """
         room = able[place].room if place in able else 0
-        return room if self.anew is None else room + sum(has for other, has in held.items() if other[0] == place[0])
+        return (
+            room
+            if self.released.returns is None
+            else room + sum(has for other, has in held.items() if other[0] == place[0])
+        )
 
     def _layer(self, quota: SubsetQuota, row: Sequence[ClusterShare], home: ClusterShare | None) -> Layer:
         """Make a layer of the clusters of a subset in their order, the primary first."""
@@ -165,10 +149,10 @@ class _Round:
         stays: Mapping[ClusterSubset, int],
         able: Mapping[ClusterSubset, Candidate],
     ) -> ClusterShare:
-        """Make the share of a cluster. Anew, none keeps anything for certain."""
+        """Make the share of a cluster; what may go back to it is room, and nothing that it keeps for certain."""
         has = stays.get(place, 0)
         most = has + (able[place].room if place in able else 0)
-        keeps = has if self.anew is None else 0
+        keeps = has if self.released.returns is None else 0
         share = ClusterShare(cluster=place[0], rank=0, keeps=keeps, most=most, capacity=most)
         return places.get(place, NOT_IN_SUBSET).share(share)
 
@@ -176,9 +160,9 @@ class _Round:
         """Assess each cluster of each subset as if it were the only one."""
         able: dict[ClusterSubset, Candidate] = {}
         # Placements that end make room for as many GPRs; their number is known only once replicas are assigned.
-        more_gprs = -self.released.ended if self.anew is None else -self.anew.placements
+        more_gprs = -self.released.ends
         for candidate in self.finder.order(self.template.workload):
-            if candidate.key == self.released.place:
+            if candidate.key in self.released.left:
                 continue
             answer = self.released.closed.get(candidate.key) or self.finder.assess(
                 self.template, self.policy, self.shape, candidate, MOST, more_gprs=more_gprs
@@ -226,7 +210,11 @@ class _Round:
         inputs, workspace = self.finder.inputs, self.template.workspace
         demand, primary = inputs.demands.get(self.template.workload), inputs.desired.workspaces[workspace].primary
         homes: list[ClusterShare | None] = []
-        waiting = max(0, demand.wanted - demand.running) if isinstance(demand, Demand) and self.anew is None else 0
+        waiting = (
+            max(0, demand.wanted - demand.running)
+            if isinstance(demand, Demand) and self.released.returns is None
+            else 0
+        )
         room = self.finder.capacity.room(primary, workspace).copy() if primary in inputs.observed.clusters else None
         for quota in subsets:
             if not quota.at_home:

@@ -9,23 +9,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 
-from reconciler.core.decide.assign.assignment import Assignment, refuse_beyond_gpr_limit
+from reconciler.core.decide.assign.assignment import Assignment, Released, Returns
 from reconciler.core.decide.assign.copies import WAY_OUT
-from reconciler.core.decide.assign.replicas_by_cluster import choice_reason
-from reconciler.core.decide.assign.replicas_by_subset import Anew, assign_anew
+from reconciler.core.decide.assign.replicas_by_cluster import assign
 from reconciler.core.decide.assign.surplus import GivenUp, give_up
 from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
 from reconciler.core.decide.candidates.gang import unit_of_workload
 from reconciler.core.decide.candidates.gpr_limits import within_limits
-from reconciler.core.decide.candidates.kind_answers import share_of
-from reconciler.core.decide.distribution import ClusterShare, Division, share_out
 from reconciler.core.decide.state.gate import may_not_move
 from reconciler.core.decide.state.pass_input import ABSENT, PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.end import end_expired
 from reconciler.core.decide.steps.manual_changes import follow_manual_changes
-from reconciler.core.ledger import lifecycle
+from reconciler.core.decide.steps.transfer import Departure, earliest_end, transfer
 from reconciler.core.observe.demand import UnseenPrimary
 from reconciler.core.spread.placement_subset import cluster_subset
 from reconciler.core.workloads import replica_count
@@ -33,17 +31,12 @@ from reconciler.errors import InvalidInput
 from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.demand import Demand
-from reconciler.model.ids import ClusterName, WorkloadId
+from reconciler.model.ids import WorkloadId
 from reconciler.model.placement import ClusterSubset, Placement, place_name
-from reconciler.model.plan import Change, EndReason, Place, Plan, Reason, Refusal, Resize, Revert
-from reconciler.model.policy import BurstPolicy, Distribution
+from reconciler.model.plan import EndReason, Plan, Reason, Refusal
+from reconciler.model.policy import BurstPolicy
 from reconciler.model.workload import WorkloadTemplate
 from reconciler.text.wording import as_clause, count, sanitize
-
-
-def divide_anew(total: int, shares: Sequence[ClusterShare], distribution: Distribution) -> Division:
-    """Divide a total as if nothing stood: no share keeps its replicas, and `most` counts them as room."""
-    return share_out(total, [share._replace(keeps=0) for share in shares], distribution)
 
 
 def rebalance(inputs: PassInput, workload: WorkloadId, *, by: str, reason: str = "") -> Plan:
@@ -69,10 +62,7 @@ def rebalance(inputs: PassInput, workload: WorkloadId, *, by: str, reason: str =
         by=by,
         reason=as_clause(reason),
     )
-    changes = tuple(rebalancing.changes())
-    for change in changes:
-        working_plan.change(change)
-    return Plan(changes=working_plan.plan().changes) if changes else Plan()
+    return Plan(changes=working_plan.plan().changes) if rebalancing.carry_out() else Plan()
 
 
 def _template_and_policy(
@@ -113,7 +103,7 @@ def _template_and_policy(
     return template, policy
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class _Rebalance:
     """A workload with its placements."""
 
@@ -126,83 +116,69 @@ class _Rebalance:
     by: str
     reason: str
 
-    def changes(self) -> Iterator[Change]:
-        """Yield changes that give up replicas, then those that get some: ends, shrinks, growths, new placements."""
-        assignment = self._by_cluster() if self.policy.spread is None else self._by_subset()
-        ends, shrinks, leaving = list[Change](), list[Change](), list[Placement]()
-        for placement, rest, _ in self._given_up(assignment.counts):
-            detail = self._detail(self._key(placement), assignment.counts)
-            leaving.append(placement)
-            if not rest:
-                ends.append(self._end(placement, detail))
-                continue
-            after = lifecycle.resized_placement(placement, self.inputs.desired, self.inputs.now, rest)
-            shrinks.append(Resize(before=placement, after=after, detail=detail))
-        gains = [self._gain(candidate, assignment, leaving) for candidate in assignment.chosen]
-        yield from (*ends, *shrinks, *sorted(gains, key=lambda change: isinstance(change, Place)))
+    def carry_out(self) -> bool:
+        """Release all replicas, and move those that have another share now; return whether any has."""
+        places = Counter(self.held)
+        released = Released(
+            places=places,
+            ends=len(self.placements),
+            closed=self._unapproved(),
+            returns=Returns(keeps=self._keeps, ended=self._count_ends),
+        )
+        assignment = assign(
+            self.finder,
+            self.template,
+            self.policy,
+            self.shape,
+            places.total(),
+            unit=unit_of_workload(self.inputs, self.workload),
+            released=released,
+        )
+        self._complete(assignment)
+        departures = [
+            Departure(
+                placement=placement,
+                replicas=placement.replicas - rest,
+                why=EndReason.REQUESTED,
+                detail=self._detail(self._key(placement), assignment.counts),
+                stays=None,
+            )
+            for placement, rest, _ in self._given_up(assignment.counts)
+        ]
+        if departures:
+            tell = partial(self._tell, assignment, departures)
+            transfer(self.inputs, self.working_plan, self.finder, departures, assignment.chosen, tell=tell)
+        return bool(departures)
 
     @property
     def workload(self) -> WorkloadId:
         return self.template.workload
 
-    @property
+    @cached_property
     def held(self) -> Counter[ClusterSubset]:
-        """The replicas of each cluster, by subset."""
+        """The replicas of each cluster before, by subset."""
         return self.finder.held_by_subset(self.workload, self.policy)
 
-    @property
+    @cached_property
     def candidates(self) -> Mapping[ClusterSubset, Candidate]:
         """The clusters that the workload may use, in order."""
         return {candidate.key: candidate for candidate in self.finder.order(self.workload)}
 
-    @property
+    @cached_property
     def shape(self) -> ReplicaShape:
         """A replica as its primary shows it now, or else as it was placed last."""
         demand = self.inputs.demands.get(self.workload)
         newest = max(self.placements, key=lambda placement: (placement.created_at, placement.name))
         return (demand.shape if isinstance(demand, Demand) else None) or newest.shape
 
-    def _by_subset(self) -> Assignment:
-        """Assign to the subsets of a WorkloadSpread. Raises InvalidInput where not all replicas have a place."""
-        afresh = Anew(keeps=self._keeps, ended=self._count_ends, placements=len(self.placements))
-        assignment = assign_anew(self.finder, self.template, self.policy, self.shape, afresh)
-        self._complete(assignment.counts, assignment.refusals)
-        return assignment
-
-    def _by_cluster(self) -> Assignment:
-        """Divide over the room of clusters and their own replicas, without GPRs beyond the limit of the workspace.
-
-        Raises InvalidInput where not all replicas have a place.
-        """
-        held, candidates = self.held, self.candidates
-        # Placements that end make room for as many GPRs; which ones end is known only once replicas are assigned.
-        ending = -len(self.placements)
-        answers: dict[ClusterName, Candidate | Refusal] = {}
-        for candidate in candidates.values():
-            unapproved = (
-                None if held[candidate.key] else may_not_move(self.inputs, self.placements[0], candidate.cluster)
-            )
-            answers[candidate.cluster] = unapproved or self.finder.assess(
-                self.template, self.policy, self.shape, candidate, MOST, more_gprs=ending
-            )
-        while True:
-            shares = [self._share(candidate, answers[candidate.cluster]) for candidate in candidates.values()]
-            division = divide_anew(held.total(), shares, self.policy.distribution)
-            counts: dict[ClusterSubset, int] = {(cluster, ""): has for cluster, has in division.counts.items()}
-            refusals = tuple(answer for answer in answers.values() if isinstance(answer, Refusal))
-            self._complete(counts, refusals)
-            chosen = tuple(self._growing_candidates(answers, division))
-            new = [candidate for candidate in chosen if not held[candidate.key]]
-            beyond = refuse_beyond_gpr_limit(self.finder, self.workload.workspace, new, ended=self._count_ends(counts))
-            if beyond is None:
-                return Assignment(chosen=chosen, refusals=refusals, counts=counts)
-            answers[beyond[1].cluster] = beyond[1]
-
-    def _share(self, candidate: Candidate, answer: Candidate | Refusal) -> ClusterShare:
-        """Make a cluster's share with room for its own replicas and for those it can take beside them."""
-        has = self.held[candidate.key]
-        most = min(MOST, has + answer.room if isinstance(answer, Candidate) else self._keeps(candidate.key, answer))
-        return share_of(candidate, keeps=has, most=most, capacity=most)
+    def _unapproved(self) -> Mapping[ClusterSubset, Refusal]:
+        """Refuse the clusters that have none of it, and that nobody has approved."""
+        approved, refusals = {cluster for cluster, _ in self.held}, dict[ClusterSubset, Refusal]()
+        for candidate in self.candidates.values():
+            refusal = may_not_move(self.inputs, self.placements[0], candidate.cluster)
+            if refusal is not None and candidate.cluster not in approved:
+                refusals[candidate.key] = replace(refusal, subset=candidate.subset)
+        return refusals
 
     def _keeps(self, place: ClusterSubset, refusal: Refusal | None) -> int:
         """Count the replicas that may stay on a cluster, by why it takes no new ones.
@@ -216,7 +192,7 @@ class _Rebalance:
         limit = within_limits(self.inputs, self.workload, self.candidates[place], self.shape).limit
         return min(self.held[place] - waiting, MOST if limit is None else limit)
 
-    def _complete(self, counts: Mapping[ClusterSubset, int], refusals: Sequence[Refusal]) -> None:
+    def _complete(self, assignment: Assignment) -> None:
         """Raise InvalidInput where a cluster may only seem to have gone, or where some replicas have no place."""
         for place in sorted(self.held):
             gone = self._gone(place)
@@ -225,9 +201,9 @@ class _Rebalance:
                     f"rebalancing {self.workload}: {place_name(*place)}: {gone.message}, but not every file can be read"
                     " (try mending the files that `overspill check` names)"
                 )
-        total, placed = self.held.total(), sum(counts.values())
+        total, placed = self.held.total(), sum(assignment.counts.values())
         if placed != total:
-            first = next((refusal for refusal in refusals if refusal.remedy), None)
+            first = next((refusal for refusal in assignment.refusals if refusal.remedy), None)
             hint = f"; {first.where}: {as_clause(first.message)} ({first.remedy})" if first is not None else ""
             spread = self.policy.spread
             bounds = f"WorkloadSpread {spread.id}" if spread else f"policy {self.policy.name}"
@@ -261,16 +237,6 @@ class _Rebalance:
     def _on(self, place: ClusterSubset) -> list[Placement]:
         return [placement for placement in self.placements if self._key(placement) == place]
 
-    def _growing_candidates(
-        self, answers: Mapping[ClusterName, Candidate | Refusal], division: Division
-    ) -> Iterator[Candidate]:
-        """Yield the candidates that get more replicas than they have, in order."""
-        held = self.held
-        for place, candidate in self.candidates.items():
-            answer, gain = answers[candidate.cluster], division.counts.get(candidate.cluster, 0) - held[place]
-            if gain > 0 and isinstance(answer, Candidate):
-                yield answer._replace(replicas=gain, because=choice_reason(division, candidate, self.policy))
-
     def _given_up(self, counts: Mapping[ClusterSubset, int]) -> Iterator[GivenUp]:
         """Yield the placements that give up replicas: what serves least on a cluster first, then what is newest."""
         for place in sorted(self.held):
@@ -279,46 +245,20 @@ class _Rebalance:
     def _count_ends(self, counts: Mapping[ClusterSubset, int]) -> int:
         return sum(not each.rest for each in self._given_up(counts))
 
-    def _end(self, placement: Placement, detail: str) -> Revert:
-        """End a placement without a restraint: its replicas go on on other clusters."""
-        bound = replica_count.bound_replicas(placement, self.inputs.observed.clusters.get(placement.cluster))
-        phase = lifecycle.final_phase(placement, bound, EndReason.REQUESTED)
-        return Revert(placement=placement, why=EndReason.REQUESTED, detail=detail, phase=phase)
-
-    def _gain(self, candidate: Candidate, assignment: Assignment, leaving: Sequence[Placement]) -> Place | Resize:
-        """Resize the placement on a cluster, or begin one that ends when the first of those does that gave up replicas.
-
-        A new one counts from when that one began, so that no replica lasts longer than its policy allows.
-        """
-        place, counts = candidate.key, assignment.counts
-        choice = self.finder.choice(candidate, self.workload.workspace)
-        here = self._on(place)
-        if here:
-            before = max(here, key=lambda placement: (placement.created_at, placement.name))
-            replicas = before.replicas + candidate.replicas
-            grown = lifecycle.resized_placement(before, self.inputs.desired, self.inputs.now, replicas)
-            detail = self._detail(place, counts)
-            after = replace(grown, shape=candidate.shape.recorded, subset=candidate.subset)
-            return Resize(before=before, after=after, detail=detail, choice=choice)
-        first = min(leaving, key=lambda placement: (placement.expires_at, placement.created_at, placement.name))
-        made = self.finder.placement(
-            self.template,
-            self.policy,
-            candidate.shape,
-            candidate.cluster,
-            candidate.replicas,
-            subset=candidate.subset,
+    def _tell(
+        self, assignment: Assignment, departures: Sequence[Departure], candidate: Candidate, joined: Placement | None
+    ) -> tuple[str, tuple[Refusal, ...]]:
+        """Say what a cluster had and gets; of a new placement also when it ends, and which clusters were refused."""
+        if joined is not None:
+            return self._detail(candidate.key, assignment.counts), ()
+        first = earliest_end(departures)
+        detail = self._detail(
+            candidate.key, assignment.counts, f"it ends when {first.name} on {first.where} would have"
         )
-        made = replace(made, created_at=first.created_at, expires_at=first.expires_at)
-        detail = self._detail(place, counts, f"it ends when {first.name} on {first.where} would have")
         # Of subsets, which are in order, only the clusters before this one explain why it was taken.
         ahead = self.candidates if self.policy.spread is None else list(self.candidates)[: candidate.rank - 1]
-        refused = []
-        for refusal in assignment.refusals:
-            key = refusal.cluster, refusal.subset
-            if key in ahead and key not in self.held:
-                refused.append(refusal)
-        return Place(placement=made, shortage=None, choice=choice, refused=tuple(refused), detail=detail)
+        refusals = ((refusal, (refusal.cluster, refusal.subset)) for refusal in assignment.refusals)
+        return detail, tuple(refusal for refusal, key in refusals if key in ahead and key not in self.held)
 
     def _detail(self, place: ClusterSubset, counts: Mapping[ClusterSubset, int], *more: str) -> str:
         """Say who asked for it, the replicas that a cluster had and gets, and why; a long reason is cut off."""

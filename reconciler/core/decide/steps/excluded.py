@@ -8,7 +8,8 @@ from reconciler.core.decide.candidates.finder import CandidateFinder
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.end import missing_file, outside_policy
-from reconciler.core.decide.steps.relocate import Departure, relocate
+from reconciler.core.decide.steps.relocate import relocate
+from reconciler.core.decide.steps.transfer import Departure
 from reconciler.model.ids import WorkloadId
 from reconciler.model.plan import EndReason
 

@@ -18,7 +18,8 @@ from reconciler.core.decide.candidates.finder import CandidateFinder
 from reconciler.core.decide.candidates.gang import divided_gang, gangs_of
 from reconciler.core.decide.state.pass_input import LostClusters, PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
-from reconciler.core.decide.steps.relocate import Departure, may_relocate, move_restraint, relocate
+from reconciler.core.decide.steps.relocate import may_relocate, move_restraint, relocate
+from reconciler.core.decide.steps.transfer import Departure
 from reconciler.core.observe.demand import unseen
 from reconciler.model.capacity import Observed
 from reconciler.model.ids import ClusterName

@@ -18,7 +18,8 @@ from reconciler.core.decide.candidates.finder import CandidateFinder
 from reconciler.core.decide.candidates.gang import unit_of_workload
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
-from reconciler.core.decide.steps.relocate import Departure, may_relocate, relocate
+from reconciler.core.decide.steps.relocate import may_relocate, relocate
+from reconciler.core.decide.steps.transfer import Departure
 from reconciler.core.ledger import lifecycle
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.placement import Placement

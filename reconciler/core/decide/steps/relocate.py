@@ -13,7 +13,7 @@ What files or people no longer allow leaves whatever the budget says.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 
@@ -29,7 +29,8 @@ from reconciler.core.decide.state.gate import may_not_move
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps import place_requests
-from reconciler.core.decide.steps.end import make_revert, revert
+from reconciler.core.decide.steps.end import revert
+from reconciler.core.decide.steps.transfer import Departure, on_slot, transfer
 from reconciler.core.ledger import lifecycle
 from reconciler.core.ledger.restraints import MOVES_PERIOD
 from reconciler.core.spread.placement_subset import cluster_subset
@@ -39,31 +40,12 @@ from reconciler.model.capacity import ReplicaShape
 from reconciler.model.demand import Demand
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.placement import ClusterSubset, Placement, Restraint, RestraintKind
-from reconciler.model.plan import Choice, EndReason, Move, Place, Reason, Refusal, Resize, Suppressed
+from reconciler.model.plan import Move, Reason, Refusal, Suppressed
 from reconciler.model.policy import BurstPolicy
 from reconciler.model.units import format_duration
 from reconciler.model.workload import WorkloadTemplate
 from reconciler.text.timestamps import format_time
 from reconciler.text.wording import as_clause, count, sanitize
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Departure:
-    """Replicas of one placement that leave their cluster, if others have room for them."""
-
-    placement: Placement
-    replicas: int
-    why: EndReason
-    """The reason of what goes."""
-    detail: str
-    stays: Reason | None
-    """The reason of what has no room elsewhere and stays; None where nothing may stay, and is reverted instead."""
-    restraint: Restraint | None = None
-    """What a move leaves; None for nothing."""
-    closed: Mapping[ClusterSubset, Refusal] = field(default_factory=dict)
-    """The clusters and subsets where it is of no use, and why."""
-    towards: frozenset[ClusterSubset] = frozenset()
-    """The clusters and subsets of which one at least has to get some of it, else all of it stays; empty for any."""
 
 
 def may_relocate(inputs: PassInput, working_plan: WorkingPlan, placement: Placement) -> bool:
@@ -243,7 +225,7 @@ class _Relocation(_Step):
         closed, leaving = self._closed(), self._leaving()
         while True:
             ends = going == self.placement.replicas
-            released = Released(place=self._place, replicas=going, ends=ends, closed=closed, leaving=leaving)
+            released = Released(places={self._place: going}, ends=int(ends), closed=closed, leaving=leaving)
             assignment = assign(
                 self.finder, self._template, self._policy, self._shape, going, unit=self._unit, released=released
             )
@@ -359,7 +341,12 @@ class _Relocation(_Step):
 
         Two placements would deploy the same objects there, and the end of one would delete those of the other.
         """
-        placement, others = self.placement, self._on(candidate)
+        placement = self.placement
+        others = [
+            other
+            for other in on_slot(self.inputs, self.working_plan.of(self.workload), candidate)
+            if other.path != placement.path
+        ]
         joined = max(others, key=lambda other: (other.created_at, other.name), default=None)
         replicas = placement.replicas + (joined.replicas if joined else 0)
         began_at = self.inputs.began_at(self.workload, candidate.cluster, candidate.subset)
@@ -391,59 +378,14 @@ class _Relocation(_Step):
         )
 
     def _divide(self, chosen: Sequence[Candidate], moved: int, refusals: tuple[Refusal, ...], unmet: str) -> None:
-        """Take replicas away, then place them; the first change leaves the restraint."""
-        placement, departure, desired = self.placement, self.departure, self.inputs.desired
-        choices = list[Choice]()
-        for candidate in chosen:
-            choices.append(self.finder.choice(candidate, self.workload.workspace))
-            self.finder.capacity.take_replicas(candidate.cluster, self.workload, candidate.shape, candidate.replicas)
-        if moved < placement.replicas and departure.stays is not None:
-            after = lifecycle.resized_placement(placement, desired, self.inputs.now, placement.replicas - moved)
-            self.working_plan.change(
-                Resize(before=placement, after=after, detail=departure.detail, restraint=departure.restraint)
-            )
-        else:
-            self.working_plan.change(
-                make_revert(self.inputs, placement, departure.why, departure.detail, restraint=departure.restraint)
-            )
-        for candidate, choice in zip(chosen, choices, strict=True):
-            detail = f"{departure.detail}; {candidate.replicas} of them move here{unmet}"
-            self.working_plan.change(self._arrival(candidate, choice, detail, refusals))
+        """Take replicas away, then place them. Where nothing may stay, what has no room ends with them."""
+        goes = moved if self.departure.stays is not None else self.placement.replicas
+        departures = [replace(self.departure, replicas=goes)]
 
-    def _arrival(
-        self, candidate: Candidate, choice: Choice, detail: str, refusals: tuple[Refusal, ...]
-    ) -> Place | Resize:
-        """Resize the newest placement on a cluster, or begin one that ends when the one does that is left."""
-        placement, here = self.placement, self._on(candidate)
-        if here:
-            before = max(here, key=lambda other: (other.created_at, other.name))
-            replicas = before.replicas + candidate.replicas
-            grown = lifecycle.resized_placement(before, self.inputs.desired, self.inputs.now, replicas)
-            after = replace(grown, shape=candidate.shape.recorded, subset=candidate.subset)
-            return Resize(before=before, after=after, detail=detail, choice=choice, refused=refusals)
-        made = self.finder.placement(
-            self._template,
-            self._policy,
-            candidate.shape,
-            candidate.cluster,
-            candidate.replicas,
-            subset=candidate.subset,
-        )
-        made = replace(
-            made,
-            created_at=placement.created_at,
-            expires_at=placement.expires_at,
-            fixed_end=placement.fixed_end,
-        )
-        return Place(placement=made, shortage=None, choice=choice, refused=refusals, detail=detail)
+        def tell(candidate: Candidate, _: Placement | None) -> tuple[str, tuple[Refusal, ...]]:
+            return f"{self.departure.detail}; {candidate.replicas} of them move here{unmet}", refusals
 
-    def _on(self, candidate: Candidate) -> list[Placement]:
-        """List the placements of the workload where a candidate's replicas go."""
-        others = [other for other in self.working_plan.of(self.workload) if other.path != self.placement.path]
-        if self._policy.spread is None:
-            return [other for other in others if other.cluster == candidate.cluster]
-        clusters = self.inputs.desired.clusters
-        return [other for other in others if cluster_subset(other, self._policy, clusters) == candidate.key]
+        transfer(self.inputs, self.working_plan, self.finder, departures, chosen, tell=tell)
 
     def _stay(
         self, stays: int, why: str, refusals: tuple[Refusal, ...], until: datetime | None = None

@@ -19,7 +19,8 @@ from reconciler.core.decide.candidates.finder import CandidateFinder
 from reconciler.core.decide.candidates.gang import unit_of_workload
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
-from reconciler.core.decide.steps.relocate import Departure, may_relocate, move_restraint, relocate
+from reconciler.core.decide.steps.relocate import may_relocate, move_restraint, relocate
+from reconciler.core.decide.steps.transfer import Departure
 from reconciler.core.observe.demand import unseen
 from reconciler.core.spread.placement_subset import cluster_subset
 from reconciler.core.workloads import replica_count
