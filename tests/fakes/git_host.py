@@ -128,7 +128,10 @@ class _Handler(LoopbackHandler):
                 return
         else:
             call = _Call(self.command, parts.path, query, body, self.headers.get("Authorization", ""))
-            status, answer = _answer(host, call)
+            try:
+                status, answer = _answer(host, call)
+            except IndexError:  # no request of this number
+                status, answer = 404, {"message": "Not Found"}
         self.reply_json(status, answer, headers)
 
     do_GET = do_POST = do_PUT = do_PATCH = _any
