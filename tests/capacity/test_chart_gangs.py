@@ -11,8 +11,8 @@ import pytest
 
 from reconciler.core.capacity.gangs import GangWorkload
 from reconciler.core.commits.templates import render_templates
-from reconciler.core.decide.candidates.gang import gang_of
 from reconciler.core.decide.decide import decide
+from reconciler.core.decide.state.units import gang_of
 from reconciler.core.explain.workload import explain
 from reconciler.core.observe.kubernetes.cluster_state import ClusterState
 from reconciler.core.observe.kubernetes.resources import Resource

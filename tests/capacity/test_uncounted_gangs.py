@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from reconciler.core.capacity.pod_requirements import pods_of_request
-from reconciler.core.decide.candidates.gang import gang_of
 from reconciler.core.decide.decide import decide
+from reconciler.core.decide.state.units import gang_of
 from reconciler.core.workloads import pod_counts
 from reconciler.model.plan import Place, Reason
 from reconciler.model.policy import Desired

@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.core.decide.candidates.gang import unit_of_workload
 from reconciler.core.decide.orders.rebalance import rebalance
+from reconciler.core.decide.state.units import unit_of_workload
 from reconciler.errors import InvalidInput
 from reconciler.model.capacity import MissingReplicas
 from reconciler.model.demand import Sample

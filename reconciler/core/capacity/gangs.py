@@ -89,6 +89,11 @@ class GangWorkload(ABC):
         """Return the requirements of `replicas` replicas; `unknown` names requirements that cannot be counted."""
         return self._gang_count(replicas).needs
 
+    def more(self, here: int, more: int) -> PodRequirements:
+        """Return the requirements of more replicas beside those `here`, which have their room."""
+        needed = self.of(here + more)
+        return additional_requirements(needed, self.of(here)) if here else needed
+
     def pods(self, replicas: int) -> int:
         """Count the pods of `replicas` replicas in the object that is observed on the primary.
 

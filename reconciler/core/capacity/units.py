@@ -13,6 +13,7 @@ replicas that share a domain       all    those        any number
 a gang whose replicas are groups   all    any number   one placement, which more may join
 a gang that does not divide        k      one copy     one placement
 a group of a set that is divided   1      any number   any number
+a request                          all    all its pods as many as it asks for
 ================================== ====== ============ =====================================
 """
 
@@ -20,7 +21,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from reconciler.core.capacity.gangs import GangWorkload
+from reconciler.core.capacity.gangs import GangCount, GangWorkload
+from reconciler.core.capacity.pod_requirements import Gang, ManifestPods, PodRequirements
+from reconciler.model.capacity import ReplicaShape
 from reconciler.model.policy import SetDivision
 from reconciler.model.workload import WorkloadTemplate
 from reconciler.text.wording import count
@@ -54,6 +57,31 @@ class PlacementUnit:
         return self.gang is not None and not self.is_single
 
     @property
+    def is_replica(self) -> bool:
+        """Whether it is one replica that is no group of pods."""
+        return self.is_single and self.gang is None
+
+    @property
+    def is_loose(self) -> bool:
+        """Whether pods without a node may run elsewhere: those of a group or a run that has begun may not."""
+        return self.gang is None and not self.once
+
+    @property
+    def is_copy(self) -> bool:
+        """Whether its template deploys the same number everywhere, which a field for replicas would change."""
+        return self.whole and bool(self.size) and self.gang is None and not self.once
+
+    @property
+    def divided_gang(self) -> GangWorkload | None:
+        """The gang whose groups a policy divides over clusters; None for any other unit."""
+        return self.gang if self.is_single else None
+
+    @property
+    def shape(self) -> ReplicaShape | None:
+        """The recorded shape of a group of pods, where it is known; None for what is no gang."""
+        return self.gang.shape if self.gang is not None else None
+
+    @property
     def step(self) -> int:
         """The replicas by which the workload may grow; 0 where all of it is placed, or nothing."""
         return _ALL if self.once or self.is_set else self.size
@@ -69,6 +97,18 @@ class PlacementUnit:
         """Return the replicas of one unit, given the number that is missing."""
         return self.size or missing
 
+    def number(self, missing: int, each: int) -> int:
+        """Return how many units of `each` replicas may begin for the missing ones."""
+        return 1 if self.once else missing // each
+
+    def groups(self, replicas: int) -> tuple[Gang, ...]:
+        """Return the groups of pods that so many replicas are; none of what starts one by one, or is unknown."""
+        return self.gang.gangs(replicas) if self.gang is not None else ()
+
+    def needs(self, replicas: int) -> PodRequirements | None:
+        """Return what so many replicas take where they are more than their shapes; None where they are not."""
+        return self.gang.of(replicas) if self.gang is not None else None
+
     def units(self, placed: int) -> int:
         """Return the units that the replicas of one placement are."""
         return placed if self.is_single or not placed else 1
@@ -76,6 +116,25 @@ class PlacementUnit:
     def together(self, replicas: int) -> PlacementUnit:
         """Return the unit of single replicas that move together, also to a cluster that has others of them."""
         return replace(self, size=replicas, moves=True)
+
+    def undivided(self, way_out: str) -> str:
+        """Say why it cannot be divided over clusters; empty where it can. A copy has a `way_out` of being one."""
+        revert = "(try `overspill revert` with its placement)"
+        if self.is_set:
+            return f"it runs in groups and goes whole to one cluster, so there is nothing to share out {revert}"
+        if self.once:
+            return "it runs once, so that there is nothing to share out"
+        if self.why_together:
+            return f"its replicas go together, since {self.why_together} {revert}"
+        copies = f"its template deploys copies of {count(self.size, 'replica')}, which are not divided"
+        return f"{copies} ({way_out})" if self.whole else ""
+
+    def held(self, here: int) -> str:
+        """Say that a cluster with so many replicas of one unit gets no second unit."""
+        if self.why_together and not self.once:
+            domain = "in a topology domain that more would have to join, and nobody knows which"
+            return f"has {count(here, 'replica')} {domain}"
+        return f"has its copy of {count(here, 'replica')}, and gets one at most"
 
     def clause(self, replicas: int) -> str:
         """Say that the replicas of one unit are not divided."""
@@ -90,6 +149,30 @@ class PlacementUnit:
         if self.moves:
             return f"{number}, which move together"
         return f"{number}, which go together: {self.why_together}" if self.why_together else f"the {number} of a copy"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _RequestedPods(GangWorkload):
+    """The pods of a request, which are its number of replicas and no other."""
+
+    needed: PodRequirements
+    found: tuple[Gang, ...]
+
+    def _count(self, replicas: int) -> GangCount:
+        del replicas
+        return GangCount(
+            needs=self.needed,
+            gangs=self.found,
+            pods=self.needed.pods,
+            groups=sum(gang.groups for gang in self.found),
+            enough=self.needed.start,
+        )
+
+
+def unit_of_request(template: WorkloadTemplate, pods: ManifestPods, needs: PodRequirements) -> PlacementUnit:
+    """Return the unit of a request by name: all pods of its manifests."""
+    gang = _RequestedPods(counts=False, needed=needs, found=pods.gangs)
+    return PlacementUnit(size=_ALL, whole=True, once=template.runs_once, gang=gang)
 
 
 def unit_of(

@@ -24,9 +24,9 @@ from reconciler.core.decide.assign.subset_order import rows_of
 from reconciler.core.decide.assign.subset_quota import describe_primary_excess
 from reconciler.core.decide.candidates import gang_health
 from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
-from reconciler.core.decide.candidates.gang import divided_gang, gang_of, gangs_of, unit_of_workload
 from reconciler.core.decide.candidates.gpr_terms import priority
 from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.decide.state.units import gang_of, unit_of_workload
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.lost_cluster import lost_timeout
 from reconciler.core.decide.steps.manual_changes import follow_manual_changes
@@ -265,10 +265,14 @@ def _describe_lost_cluster(inputs: PassInput, placement: Placement) -> Iterator[
     timeout = lost_timeout(inputs, placement) if since is not None else None
     if since is None or timeout is None:
         return
-    policy, gang = inputs.desired.policies.get(placement.workload), bool(gangs_of(inputs, placement))
-    if not gang and unit_of_workload(inputs, placement.workload).once:
+    policy, unit = (
+        inputs.desired.policies.get(placement.workload),
+        unit_of_workload(inputs, placement.workload, placement),
+    )
+    gang = bool(unit.groups(placement.replicas))
+    if not gang and unit.once:
         return  # it stays, and is suppressed with the reason
-    whole = gang and divided_gang(inputs, placement.workload) is None
+    whole = gang and unit.is_set
     goes = "all of it moves" if whole else "its replicas move"
     own = policy is not None and policy.worker_lost_timeout is not None
     whose = f"policy {policy.name}'s" if own and policy is not None else "the Fleet's" if gang else "a policy's"

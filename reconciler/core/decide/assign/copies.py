@@ -52,7 +52,7 @@ def assign_units(
     A unit that a placement has released goes to one cluster, with room for as many as its template deploys by now.
     """
     given = released.replicas if released.ends else unit.replicas(replicas)
-    size, wanted = unit.replicas(given), 1 if unit.once else replicas // given
+    size, wanted = unit.replicas(given), unit.number(replicas, given)
     is_bounded = policy.spread is None and policy.distribution.is_bounded
     refusals, able, kind = list[Refusal](), list[Candidate](), finder.burst_kind(template, shape)
     in_subset = Counter[str]()
@@ -154,11 +154,7 @@ def assess_unit(
     # 1. It has one.
     here = finder.held_here(template.workload, policy, candidate)
     if here and not unit.moves:
-        held = f"has its copy of {count(here, 'replica')}, and gets one at most"
-        if unit.why_together and not unit.once:
-            domain = "in a topology domain that more would have to join, and nobody knows which"
-            held = f"has {count(here, 'replica')} {domain}"
-        return refused(Reason.CLUSTER_LIMIT, held, WAY_OUT if unit.size and not unit.once else "")
+        return refused(Reason.CLUSTER_LIMIT, unit.held(here), WAY_OUT if unit.is_copy else "")
     # 2. It takes no replica at all.
     answer = finder.assess_alike(kind, template, policy, shape, candidate=candidate, replicas=MOST, more_gprs=more_gprs)
     if isinstance(answer, Refusal):

@@ -18,13 +18,13 @@ from reconciler.core.decide.assign.serving import Serving, add_up, describe_give
 from reconciler.core.decide.assign.subset_order import NOT_IN_SUBSET, SubsetPlace, rows_of, subset_places
 from reconciler.core.decide.assign.subset_quota import quotas
 from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
-from reconciler.core.decide.candidates.gang import unit_of_workload
 from reconciler.core.decide.candidates.kind_answers import share_of
 from reconciler.core.decide.candidates.scorers import ranked
 from reconciler.core.decide.distribution import ClusterShare, give_back, returns, subsets, within
 from reconciler.core.decide.distribution.cluster_bounds import seeds
 from reconciler.core.decide.distribution.subsets import Layer
 from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.decide.state.units import unit_of_workload
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.spread.placement_subset import cluster_subset
 from reconciler.model.candidate import Candidate

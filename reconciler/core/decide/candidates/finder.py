@@ -21,7 +21,6 @@ from reconciler.core.capacity.shared_topology import DomainShortage, assign_shar
 from reconciler.core.cost.prices import price_of
 from reconciler.core.decide.candidates.filter import refuse
 from reconciler.core.decide.candidates.free_capacity import FleetCapacity
-from reconciler.core.decide.candidates.gang import divided_gang
 from reconciler.core.decide.candidates.gang_fit import count_gang_replicas
 from reconciler.core.decide.candidates.gpr_limits import beyond_limits, within_limits
 from reconciler.core.decide.candidates.gpr_quota import GprQuota
@@ -32,6 +31,7 @@ from reconciler.core.decide.candidates.replica_domains import replica_domains
 from reconciler.core.decide.candidates.scorers import Ranking
 from reconciler.core.decide.state.enrolment import EnrolledRequest
 from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.decide.state.units import divided_gang
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.engines import engine
 from reconciler.core.ledger import lifecycle

@@ -31,7 +31,6 @@ from reconciler.core.capacity.scalable_nodes import (
     with_added_nodes,
 )
 from reconciler.core.capacity.shared_topology import SharedDomain, pods_in_domains
-from reconciler.core.decide.candidates.gang import divided_gang, more_requirements, placement_needs
 from reconciler.core.decide.candidates.gang_start import may_start, waiting
 from reconciler.core.decide.candidates.replica_domains import countable_domains
 from reconciler.core.decide.candidates.reservations import (
@@ -43,6 +42,7 @@ from reconciler.core.decide.candidates.reservations import (
 )
 from reconciler.core.decide.state.in_flight import InFlight, flight
 from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.decide.state.units import divided_gang, placement_needs
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.observe.demand import unseen
 from reconciler.core.workloads import replica_count
@@ -248,7 +248,7 @@ class FleetCapacity:
         gang = divided_gang(self._inputs, workload)
         if gang is not None:
             here = sum(each.replicas for each in self._working_plan.of(workload) if each.cluster == cluster)
-            needed = more_requirements(gang, here, replicas)
+            needed = gang.more(here, replicas)
             for pods in self.gang_pods(cluster, needed, workload.workspace):
                 self.take(cluster, *pods)
             return

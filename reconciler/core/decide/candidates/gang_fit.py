@@ -9,7 +9,6 @@ from reconciler.core.capacity.gangs import GangWorkload
 from reconciler.core.capacity.pod_requirements import PodRequirements
 from reconciler.core.capacity.shared_topology import DomainShortage, assign_shared_domains
 from reconciler.core.decide.candidates.free_capacity import FleetCapacity
-from reconciler.core.decide.candidates.gang import more_requirements
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.model.candidate import Candidate
 from reconciler.model.ids import ClusterName, WorkspaceName
@@ -38,14 +37,14 @@ def count_gang_replicas(
     room = capacity.room(candidate.cluster, workspace)
 
     def refusal(more: int) -> Refusal | None:
-        needed = more_requirements(gang, here, more)
+        needed = gang.more(here, more)
         pods = room.count(needed.main.shape, needed.main.replicas) if needed.main.replicas else 0
         return gang_refusal(inputs, capacity, workspace, candidate._replace(room=pods), needed)
 
     first = refusal(1)
     if first is not None:
         return first
-    main = more_requirements(gang, here, 1).main
+    main = gang.more(here, 1).main
     fits, beyond = 1, room.count(main.shape, _MOST) // max(1, main.replicas) + 1
     while beyond - fits > 1:
         middle = (fits + beyond) // 2

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from reconciler.core.decide.candidates.gang import placement_needs
 from reconciler.core.decide.candidates.gang_start import may_start
 from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.decide.state.units import placement_needs
 from reconciler.core.observe.rollouts import RolloutFailure
 from reconciler.model.placement import Placement
 from reconciler.model.rollout import EngineState

@@ -12,9 +12,9 @@ from reconciler.core.capacity.pod_requirements import (
     pods_of_request,
     request_requirements,
 )
-from reconciler.core.decide.candidates.gang import gang_of
 from reconciler.core.decide.candidates.gpr_terms import gpr_template, request_of
 from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.decide.state.units import gang_of
 from reconciler.core.pods.node_affinity import required_labels
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.gpr import GpuAsk

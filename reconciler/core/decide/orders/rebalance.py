@@ -16,10 +16,10 @@ from reconciler.core.decide.assign.copies import WAY_OUT
 from reconciler.core.decide.assign.replicas_by_cluster import assign
 from reconciler.core.decide.assign.surplus import GivenUp, give_up
 from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
-from reconciler.core.decide.candidates.gang import unit_of_workload
 from reconciler.core.decide.candidates.gpr_limits import within_limits
 from reconciler.core.decide.state.gate import may_not_move
 from reconciler.core.decide.state.pass_input import ABSENT, PassInput
+from reconciler.core.decide.state.units import unit_of_workload
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.end import end_expired
 from reconciler.core.decide.steps.manual_changes import follow_manual_changes
@@ -79,22 +79,9 @@ def _template_and_policy(
     demand = inputs.demands.get(workload)
     if policy.spread is not None and isinstance(demand, UnseenPrimary):
         raise InvalidInput(f"{trying}: {demand.message}, so the limits of its subsets are unknown (try again later)")
-    unit = unit_of_workload(inputs, workload)
-    if unit.is_set:
-        raise InvalidInput(
-            f"{trying}: it runs in groups and goes whole to one cluster, so there is nothing to share out"
-            " (try `overspill revert` with its placement)"
-        )
-    if unit.once:
-        raise InvalidInput(f"{trying}: it runs once, so that there is nothing to share out")
-    if unit.why_together:
-        raise InvalidInput(
-            f"{trying}: its replicas go together, since {unit.why_together} (try `overspill revert` with its placement)"
-        )
-    if unit.whole:
-        raise InvalidInput(
-            f"{trying}: its template deploys copies of {count(unit.size, 'replica')}, which are not divided ({WAY_OUT})"
-        )
+    undivided = unit_of_workload(inputs, workload).undivided(WAY_OUT)
+    if undivided:
+        raise InvalidInput(f"{trying}: {undivided}")
     if workload in inputs.ledger.blocked:
         raise InvalidInput(f"{trying}: a file of its on the output branch cannot be read (see `overspill status`)")
     cooling = working_plan.cooling(workload)

@@ -21,6 +21,7 @@ from reconciler.core.capacity.pod_requirements import (
     request_likeness,
     request_requirements,
 )
+from reconciler.core.capacity.units import PlacementUnit, unit_of_request
 from reconciler.core.engines import engine
 from reconciler.core.fleet.admission import DEFAULT_DURATION
 from reconciler.core.fleet.cluster_order import ClusterOrder
@@ -92,6 +93,11 @@ class EnrolledRequest:
     def needs(self) -> PodRequirements:
         """The requirements of one placement, on any cluster."""
         return request_requirements(self.record.request, pods=self.pods)
+
+    @cached_property
+    def unit(self) -> PlacementUnit:
+        """What of it is placed together: all of its pods."""
+        return unit_of_request(self.template, self.pods, self.needs)
 
     def kind(self, engines: tuple[EngineName, ...], *, helm: bool) -> Hashable:
         """Return a value that is equal for requests that each cluster with one of these engines answers alike.

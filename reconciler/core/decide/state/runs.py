@@ -7,6 +7,7 @@ releases it (docs/reference/kinds.md, "How a run ends").
 from __future__ import annotations
 
 from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.decide.state.units import unit_of_workload
 from reconciler.core.ledger import lifecycle
 from reconciler.core.observe.demand import unseen
 from reconciler.core.workloads.single_run import complete_objects, completions
@@ -27,8 +28,7 @@ def restraint_after(inputs: PassInput, placement: Placement, why: EndReason) -> 
 
 def is_run(inputs: PassInput, placement: Placement) -> bool:
     """Return whether a placement runs once: by its template, or by its record where the template is unknown."""
-    template = inputs.desired.templates.get(placement.workload)
-    return placement.runs_once if template is None else template.runs_once
+    return unit_of_workload(inputs, placement.workload, placement).once
 
 
 def is_awaited(inputs: PassInput, demand: Demand) -> bool:
@@ -36,7 +36,7 @@ def is_awaited(inputs: PassInput, demand: Demand) -> bool:
 
     It has then neither run nor been deleted there, so that a run elsewhere is not superfluous.
     """
-    return inputs.desired.templates[demand.workload].runs_once and demand.reported and demand.held
+    return unit_of_workload(inputs, demand.workload).once and demand.reported and demand.held
 
 
 def may_still_run(inputs: PassInput, placement: Placement) -> bool:

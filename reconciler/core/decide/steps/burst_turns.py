@@ -9,9 +9,9 @@ from functools import cached_property, partial
 from itertools import accumulate
 
 from reconciler.core.decide.candidates.finder import CandidateFinder
-from reconciler.core.decide.candidates.gang import unit_of_workload
 from reconciler.core.decide.candidates.gpr_terms import priority
 from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.decide.state.units import unit_of_workload
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.scale_up import ScaleUp
 from reconciler.core.decide.turns.fair_share import FairShares, Share

@@ -7,8 +7,8 @@ from functools import partial
 
 from reconciler.core.capacity.scalable_nodes import longest_delay
 from reconciler.core.decide.candidates import gang_health
-from reconciler.core.decide.candidates.gang import gangs_of
 from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.decide.state.units import unit_of_workload
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.end import policy_of, revert
 from reconciler.core.decide.steps.unschedulable import is_movable
@@ -74,7 +74,7 @@ def _has_groups_left(inputs: PassInput, placement: Placement, ailment: RolloutFa
     was_well = inputs.rollouts.has_arrived(placement) or ailment.since - placement.changed_at >= timeout
     if not ready or not was_well:
         return False
-    gangs = gangs_of(inputs, placement)
+    gangs = unit_of_workload(inputs, placement.workload, placement).groups(placement.replicas)
     return sum(gang.groups for gang in gangs) > 1 and ready >= min(gang.size for gang in gangs)
 
 

@@ -15,8 +15,8 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from reconciler.core.decide.candidates.finder import CandidateFinder
-from reconciler.core.decide.candidates.gang import divided_gang, gangs_of
 from reconciler.core.decide.state.pass_input import LostClusters, PassInput
+from reconciler.core.decide.state.units import unit_of_workload
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.relocate import may_relocate, move_restraint, relocate
 from reconciler.core.decide.steps.transfer import Departure
@@ -57,7 +57,7 @@ def lost_timeout(inputs: PassInput, placement: Placement) -> timedelta | None:
     """
     policy = inputs.desired.policies.get(placement.workload)
     own = policy.worker_lost_timeout if policy is not None else None
-    if gangs_of(inputs, placement):
+    if unit_of_workload(inputs, placement.workload, placement).groups(placement.replicas):
         return own or inputs.desired.fleet.worker_lost_timeout
     if policy is None or placement.workload.request:
         return None
@@ -78,8 +78,7 @@ def _leave_when_due(
     if since + timeout > inputs.now:
         working_plan.wake(since + timeout)
         return
-    whole = gangs_of(inputs, placement) and divided_gang(inputs, placement.workload) is None
-    if whole or may_relocate(inputs, working_plan, placement):
+    if unit_of_workload(inputs, placement.workload, placement).is_set or may_relocate(inputs, working_plan, placement):
         departure = Departure(
             placement=placement,
             replicas=placement.replicas,

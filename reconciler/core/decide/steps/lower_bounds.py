@@ -15,8 +15,8 @@ from functools import partial
 from reconciler.core.decide.assign.bounds import describe_label_values
 from reconciler.core.decide.assign.surplus import take_surplus
 from reconciler.core.decide.candidates.finder import CandidateFinder
-from reconciler.core.decide.candidates.gang import unit_of_workload
 from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.decide.state.units import unit_of_workload
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.relocate import may_relocate, relocate
 from reconciler.core.decide.steps.transfer import Departure

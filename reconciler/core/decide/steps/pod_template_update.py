@@ -14,9 +14,9 @@ from reconciler.core.capacity.gangs import GangWorkload, additional_requirements
 from reconciler.core.capacity.pod_requirements import PodRequirements, PodSet
 from reconciler.core.decide.assign import gang_placement
 from reconciler.core.decide.candidates.finder import CandidateFinder
-from reconciler.core.decide.candidates.gang import gang_of
 from reconciler.core.decide.state.gate import growth_awaits_approval, update_waits
 from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.decide.state.units import unit_of_workload
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.fleet.cluster_order import candidate_of
 from reconciler.core.ledger import lifecycle
@@ -41,10 +41,9 @@ def _update(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinde
     for placement in working_plan.of(workload):
         if placement.template_version in {"", lifecycle.file_version(template)}:
             continue
-        gang = gang_of(inputs, workload, placement)
-        shape = gang.shape if gang is not None else None
-        if gang is not None and shape is not None and _differs(placement, shape):
-            _resize(inputs, working_plan, finder, placement, into=(gang, shape))
+        unit = unit_of_workload(inputs, workload, placement)
+        if unit.gang is not None and unit.shape is not None and _differs(placement, unit.shape):
+            _resize(inputs, working_plan, finder, placement, into=(unit.gang, unit.shape))
 
 
 def _differs(placement: Placement, shape: ReplicaShape) -> bool:

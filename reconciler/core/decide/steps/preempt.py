@@ -19,12 +19,12 @@ from reconciler.core.capacity.pod_requirements import PodRequirements, request_r
 from reconciler.core.decide.assign.serving import serving
 from reconciler.core.decide.assign.subset_limits import room_in
 from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
-from reconciler.core.decide.candidates.gang import unit_of_workload
 from reconciler.core.decide.candidates.gang_start import may_start, minimum
 from reconciler.core.decide.candidates.gpr_limits import within_limits
 from reconciler.core.decide.candidates.gpr_terms import terms
 from reconciler.core.decide.candidates.replica_domains import replica_domains
 from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.decide.state.units import unit_of_workload
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.close_requests import close
 from reconciler.core.decide.steps.end import revert

@@ -24,9 +24,9 @@ from reconciler.core.decide.assign.assignment import Assignment, Released
 from reconciler.core.decide.assign.replicas_by_cluster import assign
 from reconciler.core.decide.assign.surplus import take_surplus
 from reconciler.core.decide.candidates.finder import CandidateFinder
-from reconciler.core.decide.candidates.gang import gang_of, placement_needs, unit_of_workload
 from reconciler.core.decide.state.gate import may_not_move
 from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.decide.state.units import unit_of_workload
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps import place_requests
 from reconciler.core.decide.steps.end import revert
@@ -51,12 +51,11 @@ from reconciler.text.wording import as_clause, count, sanitize
 def may_relocate(inputs: PassInput, working_plan: WorkingPlan, placement: Placement) -> bool:
     """Return whether a burst is in force and its replicas can run on any cluster, each for itself.
 
-    Requests stay where their clusters were chosen. Without a view of the primary nobody knows what is needed.
+    Requests go whole. Without a view of the primary nobody knows what is needed.
     """
     workload, desired = placement.workload, inputs.desired
     return (
-        not workload.request
-        and workload in desired.templates
+        workload in desired.templates
         and workload in desired.policies
         and workload not in inputs.ledger.blocked
         and isinstance(inputs.demands.get(workload), Demand)
@@ -68,9 +67,9 @@ def may_relocate(inputs: PassInput, working_plan: WorkingPlan, placement: Placem
 def relocate(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder, departure: Departure) -> None:
     """Move what leaves and has room elsewhere; what has none stays with the reason, or is reverted."""
     placement = departure.placement
-    whole = bool(placement.workload.request) or unit_of_workload(inputs, placement.workload, placement).is_set
-    step = _GangRelocation if whole else _Relocation
-    step(inputs=inputs, working_plan=working_plan, finder=finder, departure=departure).decide()
+    unit = unit_of_workload(inputs, placement.workload, placement)
+    step = _GangRelocation if unit.is_set else _Relocation
+    step(inputs=inputs, working_plan=working_plan, finder=finder, departure=departure, unit=unit).decide()
 
 
 def move_restraint(inputs: PassInput, placement: Placement, reason: str, rest: timedelta) -> Restraint:
@@ -134,6 +133,7 @@ class _Step:
     working_plan: WorkingPlan
     finder: CandidateFinder
     departure: Departure
+    unit: PlacementUnit
 
     @property
     def placement(self) -> Placement:
@@ -145,7 +145,7 @@ class _Step:
 
     def is_over_budget(self, going: int) -> bool:
         """Return whether so many replicas may not move now, for the budget of moves; suppress them then."""
-        if self.departure.stays is None or self.workload.request:
+        if self.departure.stays is None:
             return False
         suppressed = _over_budget(self.inputs, self.working_plan, self.workload, self.departure.detail, replicas=going)
         if suppressed is not None:
@@ -187,10 +187,10 @@ class _Relocation(_Step):
         if going <= 0 or self.is_over_budget(going):
             return
         # 2. A second copy of what runs once would do the work again.
-        if self._unit.once and self.departure.stays is not None:
+        if self.unit.once and self.departure.stays is not None:
             self._stay(going, "it runs once, and may still run there", ())
             return
-        if self._unit.whole and going < placement.replicas:
+        if self.unit.whole and going < placement.replicas:
             self._stay(going, f"its {count(placement.replicas, 'replica')} go together or not at all", ())
             return
         # 3. Another burst of its kind has found no room, and nothing has changed since.
@@ -227,7 +227,7 @@ class _Relocation(_Step):
             ends = going == self.placement.replicas
             released = Released(places={self._place: going}, ends=int(ends), closed=closed, leaving=leaving)
             assignment = assign(
-                self.finder, self._template, self._policy, self._shape, going, unit=self._unit, released=released
+                self.finder, self._template, self._policy, self._shape, going, unit=self.unit, released=released
             )
             moved = sum(candidate.replicas for candidate in assignment.chosen)
             if self.departure.towards.isdisjoint(candidate.key for candidate in assignment.chosen):
@@ -276,10 +276,6 @@ class _Relocation(_Step):
         subset = subset_of(spread, self._place[1]) if spread is not None and self._seen_shape is None else None
         return subset.name if subset is not None and subset.patch else ""
 
-    @cached_property
-    def _unit(self) -> PlacementUnit:
-        return unit_of_workload(self.inputs, self.workload, self.placement)
-
     @property
     def _template(self) -> WorkloadTemplate:
         return self.inputs.desired.templates[self.workload]
@@ -294,7 +290,7 @@ class _Relocation(_Step):
 
     @property
     def _no_room(self) -> str:
-        whole = "all of it" if self._unit.whole else ""
+        whole = "all of it" if self.unit.whole else ""
         other = "no other subset has room" if self._policy.spread is not None else "no other cluster has room"
         return f"{other} for {whole}" if whole else other
 
@@ -329,7 +325,7 @@ class _Relocation(_Step):
 
     def _kind(self) -> tuple[Hashable, ...] | None:
         """Return the kind of replicas that go wherever there is room, one by one; None for others."""
-        if not self._unit.is_single or not self._policy.fills_in_order:
+        if not self.unit.is_single or not self._policy.fills_in_order:
             return None
         return self.finder.burst_kind(self._template, self._shape) if self.departure.stays is not None else None
 
@@ -414,7 +410,7 @@ class _GangRelocation(_Step):
         placement, departure = self.placement, self.departure
         if self.is_over_budget(placement.replicas):
             return
-        needed = placement_needs(self.inputs, placement)
+        needed = self.unit.needs(placement.replicas)
         taken = {other.cluster for other in self.working_plan.of(self.workload)}
         candidates = (candidate for candidate in self.finder.order(self.workload) if candidate.cluster not in taken)
         move, refusals = gang_placement.first_with_room(needed, candidates, self._ask)
@@ -445,6 +441,7 @@ class _GangRelocation(_Step):
         unapproved = may_not_move(inputs, placement, candidate.cluster)
         if unapproved is not None:
             return unapproved
+        gang, shape, replicas = self.unit.gang, self.unit.shape, placement.replicas
         if workload.request:
             record = self.working_plan.requests[workload]
             assessed = place_requests.assess(inputs, finder, record, candidate, more_gprs=-1, least=least)
@@ -452,12 +449,10 @@ class _GangRelocation(_Step):
                 return assessed
             taking, needed = assessed
             shape, replicas = needed.main.shape, needed.main.replicas
+        elif gang is None or shape is None:
+            message = gang.unknown if gang is not None else "nothing of it runs in groups any more"
+            return Refusal(cluster=candidate.cluster, reason=Reason.NO_SHAPE, message=message)
         else:
-            gang = gang_of(inputs, workload, placement)
-            if gang is None or gang.shape is None:
-                message = gang.unknown if gang is not None else "nothing of it runs in groups any more"
-                return Refusal(cluster=candidate.cluster, reason=Reason.NO_SHAPE, message=message)
-            replicas, shape = placement.replicas, gang.shape
             answer = gang_placement.assess(
                 inputs, finder, workload, candidate, gang, replicas=replicas, more_gprs=-1, least=least
             )

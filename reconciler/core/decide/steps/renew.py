@@ -7,7 +7,7 @@ a renewal is committed some time before the end, for a pass that fails or a daem
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -17,6 +17,7 @@ from reconciler.core.decide.assign.surplus import take_surplus
 from reconciler.core.decide.candidates.finder import CandidateFinder
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.runs import may_still_run
+from reconciler.core.decide.state.units import unit_of_workload
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.turns.claims import Claims
 from reconciler.core.decide.turns.queue import Turn
@@ -88,29 +89,44 @@ def _renew(
 
     A run is needed until it is over, whatever its primary shows, and also where that is unseen.
     """
-    demand = inputs.demands.get(workload)
     policy, template = inputs.desired.policies[workload], inputs.desired.templates[workload]
     limits = inputs.desired.limits.get(workload.workspace)
-    if template.runs_once:
-        needed = frozenset(placement.path for placement in due if may_still_run(inputs, placement))
-        need = _RUNS
-    elif isinstance(demand, Demand):
-        needed = _needed_paths(inputs, working_plan, demand, policy)
-        need = _describe_need(inputs, demand, policy)
-    else:
+    need = _need(inputs, working_plan, workload, due)
+    if need is None:
         return
     budget = inputs.budgets.used_up(workload, policy.name)
     for placement in sorted(due, key=lambda each: serving(inputs, each).parts):  # what serves least yields first
         until = lifecycle.renewed_end(placement, template, policy, limits)
-        if placement.path not in needed or until <= placement.expires_at:
+        if placement.path not in need.paths or until <= placement.expires_at:
             continue
         if budget is not None:
             working_plan.suppress(_over_budget(placement, budget))
             continue
         kept = _give_back(inputs, working_plan, claims, placement)
         if kept is not None:
-            detail = f"{need}{_describe_bound(placement, policy, limits)}"
+            detail = f"{need.words}{_describe_bound(placement, policy, limits)}"
             working_plan.change(Extend(before=kept, after=replace(kept, expires_at=until), detail=detail))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Need:
+    """What placements of a workload are still needed for."""
+
+    paths: frozenset[str]
+    """Those that are needed."""
+    words: str
+
+
+def _need(inputs: PassInput, working_plan: WorkingPlan, workload: WorkloadId, due: Sequence[Placement]) -> _Need | None:
+    """Return what is needed of a workload; None where nobody knows."""
+    if unit_of_workload(inputs, workload).once:
+        running = frozenset(placement.path for placement in due if may_still_run(inputs, placement))
+        return _Need(paths=running, words=_RUNS)
+    demand, policy = inputs.demands.get(workload), inputs.desired.policies[workload]
+    if not isinstance(demand, Demand):
+        return None
+    needed = _needed_paths(inputs, working_plan, demand, policy)
+    return _Need(paths=needed, words=_describe_need(inputs, demand, policy))
 
 
 def _over_budget(placement: Placement, budget: BudgetState) -> Suppressed:
@@ -187,16 +203,19 @@ def why_not_renewed(inputs: PassInput, placement: Placement) -> str:
     if lifecycle.at_longest(placement, policy, limits):
         return "it may not last longer"
     # 2. Nobody knows whether it is needed, or nobody needs it.
-    if isinstance(demand, UnseenPrimary) and not template.runs_once:
-        return f"not renewed, since {demand.message}"
-    if isinstance(demand, Demand) and not demand.missing and not template.runs_once:
-        return f"no replica is missing on {demand.primary} any more"
-    if template.runs_once and not may_still_run(inputs, placement):
-        return f"no pod of it is seen on {placement.cluster} any more"
+    need, unneeded = _RUNS, ""
+    if unit_of_workload(inputs, workload, placement).once:
+        unneeded = "" if may_still_run(inputs, placement) else f"no pod of it is seen on {placement.cluster} any more"
+    elif isinstance(demand, UnseenPrimary):
+        unneeded = f"not renewed, since {demand.message}"
+    else:
+        need = _describe_need(inputs, demand, policy)
+        unneeded = "" if demand.missing else f"no replica is missing on {demand.primary} any more"
+    if unneeded:
+        return unneeded
     # 3. What it may cost is spent.
     budget = inputs.budgets.used_up(workload, policy.name)
     if budget is not None:
         return f"not renewed, since {describe_used_up(budget)}"
     # 4. It is needed, and no pass ran between the renewal's time and the end.
-    need = _describe_need(inputs, demand, policy) if isinstance(demand, Demand) and not template.runs_once else _RUNS
     return f"no pass ran in time to renew it, and {need}"

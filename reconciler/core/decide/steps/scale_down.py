@@ -8,9 +8,9 @@ from functools import partial
 from reconciler.core.decide.assign.subset_quota import quotas
 from reconciler.core.decide.assign.surplus import describe_order, take_surplus
 from reconciler.core.decide.candidates.finder import MOST
-from reconciler.core.decide.candidates.gang import unit_of_workload
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.runs import is_awaited
+from reconciler.core.decide.state.units import unit_of_workload
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.end import outside_policy, revert
 from reconciler.core.ledger import lifecycle

@@ -127,7 +127,7 @@ class ScaleUp:
     def _is_divisible(self) -> bool:
         """Tell whether each replica may be placed alone, on whatever cluster the workload has replicas already."""
         policy = self.inputs.desired.policies[self.demand.workload]
-        return self.unit.is_single and self.unit.gang is None and not policy.distribution.is_bounded
+        return self.unit.is_replica and not policy.distribution.is_bounded
 
     def _wanted(self) -> tuple[ReplicaShape, int] | None:
         """Return the shape and number of the replicas to place; None for none, with the reason suppressed."""
@@ -231,7 +231,7 @@ class ScaleUp:
             self._suppress(Reason.NOTHING_FITS, self._too_large(unit.size, left), short=left)
         elif left:
             fit = self._fits_nowhere(left)
-            if unit.size and unit.whole:
+            if unit.is_copy:
                 fit += f": each gets one copy of {count(unit.size, 'replica')} at most ({WAY_OUT})"
             why = why_not(assignment.refusals, fit)
             self._suppress(

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from reconciler.core.decide.candidates.gang import gang_of
 from reconciler.core.decide.state.gate import growth_awaits_approval, update_waits
 from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.decide.state.units import unit_of_workload
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.ledger import lifecycle
 from reconciler.model.capacity import ReplicaShape
@@ -32,9 +32,10 @@ def update_to_sources(inputs: PassInput, working_plan: WorkingPlan) -> None:
 def _update(inputs: PassInput, working_plan: WorkingPlan, workload: WorkloadId) -> None:
     template = inputs.desired.templates[workload]
     current = template.made_from
-    if current is None or template.runs_once or template.unread:
+    unit = unit_of_workload(inputs, workload)
+    if current is None or unit.once or template.unread:
         return
-    shape = _shape(inputs, workload)
+    shape = _shape(inputs, workload) if unit.gang is None else None
     for placement in working_plan.of(workload):
         before = placement.made_from
         if before is None or before.digest == current.digest:
@@ -55,7 +56,7 @@ def _shape(inputs: PassInput, workload: WorkloadId) -> ReplicaShape | None:
     template, policy = inputs.desired.templates[workload], inputs.desired.policies[workload]
     if not isinstance(demand, Demand) or policy.spread is not None or template.patches:
         return None
-    return None if gang_of(inputs, workload) is not None else demand.shape
+    return demand.shape
 
 
 def _detail(before: MadeFrom, current: MadeFrom) -> str:

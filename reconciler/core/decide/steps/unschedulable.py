@@ -16,8 +16,8 @@ from functools import partial
 
 from reconciler.core.capacity.scalable_nodes import longest_delay
 from reconciler.core.decide.candidates.finder import CandidateFinder
-from reconciler.core.decide.candidates.gang import unit_of_workload
 from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.decide.state.units import unit_of_workload
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.relocate import may_relocate, move_restraint, relocate
 from reconciler.core.decide.steps.transfer import Departure
@@ -58,8 +58,7 @@ def is_movable(inputs: PassInput, working_plan: WorkingPlan, placement: Placemen
     if not may_relocate(inputs, working_plan, placement):
         return False
     unit = unit_of_workload(inputs, placement.workload, placement)
-    # Pods of a group that has started are no replica that could go.
-    return _patience(inputs, placement) is not None and not unit.once and unit.gang is None
+    return _patience(inputs, placement) is not None and unit.is_loose
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

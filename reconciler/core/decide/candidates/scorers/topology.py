@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 from reconciler.core.capacity.shared_topology import SharedDomain, largest_domain, shared_domains
-from reconciler.core.decide.candidates.gang import unit_of_workload
 from reconciler.core.decide.candidates.scorers.scorer import ALIKE, Points, Subject
+from reconciler.core.decide.state.units import unit_of_workload
 from reconciler.model.candidate import Candidate
 from reconciler.model.demand import Demand
 from reconciler.model.score import BEST

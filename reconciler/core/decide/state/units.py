@@ -1,10 +1,10 @@
-"""The unit and the gang of a workload, the requirements of its placements, and the groups of their pods."""
+"""The unit of each workload of a pass: what of it is placed together, and which pods that takes."""
 
 from __future__ import annotations
 
 from reconciler.core.capacity.chart_gangs import chart_gang
-from reconciler.core.capacity.gangs import GangWorkload, additional_requirements, gang_workloads
-from reconciler.core.capacity.pod_requirements import Gang, PodRequirements
+from reconciler.core.capacity.gangs import GangWorkload, gang_workloads
+from reconciler.core.capacity.pod_requirements import PodRequirements
 from reconciler.core.capacity.units import PlacementUnit, unit_of
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.model.demand import Demand
@@ -33,14 +33,17 @@ def gang_of(inputs: PassInput, workload: WorkloadId, placement: Placement | None
 
 
 def unit_of_workload(inputs: PassInput, workload: WorkloadId, placement: Placement | None = None) -> PlacementUnit:
-    """Return what of a burst is placed together; `placement` is as for `gang_of`.
+    """Return what of a workload is placed together; `placement` is as for `gang_of`.
 
-    A workload without a template has single replicas: nothing of it is placed any more. Requests are no bursts, and go
-    where they say.
+    A workload without a template has single replicas: nothing of it is placed any more. Whether it runs once is in the
+    record of its placement.
     """
+    if workload.request:
+        entry = inputs.enrolment.entries.get(workload) if inputs.enrolment is not None else None
+        return PlacementUnit() if entry is None else entry.unit
     template, policy = inputs.desired.templates.get(workload), inputs.desired.policies.get(workload)
     if template is None:
-        return PlacementUnit()
+        return PlacementUnit(once=placement is not None and placement.runs_once)
     sets = SetDivision.WHOLE if policy is None else policy.sets
     return unit_of(template, gang_of(inputs, workload, placement), sets)
 
@@ -50,31 +53,12 @@ def divided_gang(inputs: PassInput, workload: WorkloadId) -> GangWorkload | None
     policy = inputs.desired.policies.get(workload)
     if policy is None or policy.sets is SetDivision.WHOLE:
         return None
-    unit = unit_of_workload(inputs, workload)
-    return unit.gang if unit.is_single else None
-
-
-def more_requirements(gang: GangWorkload, here: int, more: int) -> PodRequirements:
-    """Return what more replicas of a gang take on a cluster beside those `here`, which have their room."""
-    needed = gang.of(here + more)
-    return additional_requirements(needed, gang.of(here)) if here else needed
-
-
-def gangs_of(inputs: PassInput, placement: Placement) -> tuple[Gang, ...]:
-    """Return the gangs that a placement deploys, while its template or request exists."""
-    workload, enrolment = placement.workload, inputs.enrolment
-    if workload.request:
-        entry = enrolment.entries.get(workload) if enrolment is not None else None
-        return entry.pods.gangs if entry is not None else ()
-    gang = gang_of(inputs, workload, placement) if workload in inputs.desired.policies else None
-    return gang.gangs(placement.replicas) if gang is not None else ()
+    return unit_of_workload(inputs, workload).divided_gang
 
 
 def placement_needs(inputs: PassInput, placement: Placement) -> PodRequirements | None:
-    """Return what a placement takes that went out whole; None where its replicas are all there is to it."""
-    workload, enrolment = placement.workload, inputs.enrolment
-    if workload.request:
-        entry = enrolment.entries.get(workload) if enrolment is not None else None
-        return entry.needs if entry is not None else None
-    gang = gang_of(inputs, workload, placement)
+    """Return what a placement takes that went out whole; None where its replicas are all that it takes."""
+    if placement.workload.request:
+        return unit_of_workload(inputs, placement.workload).needs(placement.replicas)
+    gang = gang_of(inputs, placement.workload, placement)
     return gang.of(placement.replicas) if gang is not None else None
