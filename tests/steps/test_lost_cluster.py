@@ -106,6 +106,37 @@ def test_a_cluster_that_says_it_is_unwell_is_lost_as_well() -> None:
     assert moved(made).detail == "worker-2: etcd has no leader, which has lasted for 15m"
 
 
+def test_set_does_not_move_back_within_back_after() -> None:
+    left = Restraint(
+        kind=RestraintKind.COOL_DOWN,
+        cluster=ClusterName("worker-3"),
+        since=NOW - 8 * MINUTE,
+        until=NOW - 3 * MINUTE,
+        reason="it was moved away",
+        placement=PlacementName("vllm-1"),
+        move=True,
+    )
+    seen = lacks(8), free("worker-3", *[8] * 8)
+    made = decided(*seen, wanted=fleet(SET), there=ledger(there(), restraints={VLLM: (left,)}))
+    assert made.changes == ()
+    (held,) = (held for held in made.suppressed if held.reason is Reason.CLUSTER_LOST)
+    assert [refusal.reason for refusal in held.refusals] == [Reason.COOLING_DOWN]
+    longer = replace(left, since=NOW - 12 * MINUTE)
+    again = decided(*seen, wanted=fleet(SET), there=ledger(there(), restraints={VLLM: (longer,)}))
+    assert moved(again).after.cluster == "worker-3"
+
+
+def test_set_of_which_nothing_is_missing_any_more_does_not_follow() -> None:
+    made = decided(lacks(0, running=16), free("worker-3", *[8] * 8), wanted=fleet(SET), there=ledger(there()))
+    assert made.changes == ()
+
+
+def test_set_whose_policy_may_be_in_a_broken_file_stays() -> None:
+    wanted = replace(fleet(SET), policies={}, incomplete=True)
+    made = decided(lacks(8), free("worker-3", *[8] * 8), wanted=wanted, there=ledger(there()))
+    assert (made.changes, made.bugs) == ((), ())
+
+
 def test_when_the_cluster_is_back_the_set_stays_where_it_has_gone() -> None:
     before = there("worker-3")
     seen = [free("worker-2", *[8] * 8), free("worker-3", bound={before.name: 8}, ready={before.name: 8})]

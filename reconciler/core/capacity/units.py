@@ -67,6 +67,11 @@ class PlacementUnit:
         return self.gang is None and not self.once
 
     @property
+    def is_lone_run(self) -> bool:
+        """Whether it runs once and does not start together: a part of it may be at work while the rest waits."""
+        return self.once and self.gang is None
+
+    @property
     def is_copy(self) -> bool:
         """Whether its template deploys the same number everywhere, which a field for replicas would change."""
         return self.whole and bool(self.size) and self.gang is None and not self.once

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
+from reconciler.core.capacity.pod_requirements import PodRequirements
 from reconciler.core.decide.candidates.finder import CandidateFinder
 from reconciler.model.candidate import Candidate
+from reconciler.model.capacity import ReplicaShape
 from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.model.placement import ClusterSubset
 from reconciler.model.plan import Refusal
@@ -64,6 +67,14 @@ NOT_RELEASED = Released(places={}, ends=0)
 """Of missing replicas, which leave no cluster."""
 
 
+class SetPods(NamedTuple):
+    """What a set, or a request, takes on the only cluster that gets it."""
+
+    needs: PodRequirements
+    shape: ReplicaShape
+    """Its replicas as they are recorded."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
     """Where missing replicas go."""
@@ -77,6 +88,8 @@ class Assignment:
     home: int = 0
     # The replicas that each cluster and subset comes to have, where they are divided over all of them.
     counts: Mapping[ClusterSubset, int] = field(default_factory=dict)
+    # The pods of a set that goes whole; None where replicas take room by their shapes.
+    pods: SetPods | None = None
 
 
 def refuse_beyond_gpr_limit(

@@ -56,12 +56,12 @@ def lost_timeout(inputs: PassInput, placement: Placement) -> timedelta | None:
     The policy's timeout goes before the Fleet's.
     """
     policy = inputs.desired.policies.get(placement.workload)
-    own = policy.worker_lost_timeout if policy is not None else None
+    if policy is None:
+        return None
+    own = policy.worker_lost_timeout
     if unit_of_workload(inputs, placement.workload, placement).groups(placement.replicas):
         return own or inputs.desired.fleet.worker_lost_timeout
-    if policy is None or placement.workload.request:
-        return None
-    return own or SERVING_LOST_TIMEOUT
+    return None if placement.workload.request else own or SERVING_LOST_TIMEOUT
 
 
 def _leave_when_due(

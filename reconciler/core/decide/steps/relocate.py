@@ -15,12 +15,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from functools import cached_property
+from functools import cached_property, partial
 
-from reconciler.core.capacity.pod_requirements import PodRequirements
 from reconciler.core.capacity.units import PlacementUnit
 from reconciler.core.decide.assign import gang_placement
-from reconciler.core.decide.assign.assignment import Assignment, Released
+from reconciler.core.decide.assign.assignment import Assignment, Released, SetPods
 from reconciler.core.decide.assign.replicas_by_cluster import assign
 from reconciler.core.decide.assign.surplus import take_surplus
 from reconciler.core.decide.candidates.finder import CandidateFinder
@@ -40,7 +39,7 @@ from reconciler.model.capacity import ReplicaShape
 from reconciler.model.demand import Demand
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.placement import ClusterSubset, Placement, Restraint, RestraintKind
-from reconciler.model.plan import Move, Reason, Refusal, Suppressed
+from reconciler.model.plan import Choice, Move, Reason, Refusal, Suppressed
 from reconciler.model.policy import BurstPolicy
 from reconciler.model.units import format_duration
 from reconciler.model.workload import WorkloadTemplate
@@ -68,8 +67,8 @@ def relocate(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFind
     """Move what leaves and has room elsewhere; what has none stays with the reason, or is reverted."""
     placement = departure.placement
     unit = unit_of_workload(inputs, placement.workload, placement)
-    step = _GangRelocation if unit.is_set else _Relocation
-    step(inputs=inputs, working_plan=working_plan, finder=finder, departure=departure, unit=unit).decide()
+    step = _Relocation(inputs=inputs, working_plan=working_plan, finder=finder, departure=departure, unit=unit)
+    step.decide()
 
 
 def move_restraint(inputs: PassInput, placement: Placement, reason: str, rest: timedelta) -> Restraint:
@@ -126,7 +125,7 @@ def _recently_left(
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Step:
+class _Relocation:
     """The relocation of one placement."""
 
     inputs: PassInput
@@ -135,59 +134,14 @@ class _Step:
     departure: Departure
     unit: PlacementUnit
 
-    @property
-    def placement(self) -> Placement:
-        return self.departure.placement
-
-    @property
-    def workload(self) -> WorkloadId:
-        return self.departure.placement.workload
-
-    def is_over_budget(self, going: int) -> bool:
-        """Return whether so many replicas may not move now, for the budget of moves; suppress them then."""
-        if self.departure.stays is None:
-            return False
-        suppressed = _over_budget(self.inputs, self.working_plan, self.workload, self.departure.detail, replicas=going)
-        if suppressed is not None:
-            self.working_plan.suppress(suppressed)
-        return suppressed is not None
-
-    def stay(
-        self, stays: int, why: str, refusals: tuple[Refusal, ...], until: datetime | None = None
-    ) -> Suppressed | None:
-        """Suppress the replicas that stay, or revert the placement where none may stay; return what is suppressed.
-
-        `until` is when others of their kind are considered again.
-        """
-        if self.departure.stays is None:
-            revert(self.inputs, self.working_plan, self.placement, self.departure.why, self.departure.detail)
-            return None
-        first = next((refusal for refusal in refusals if refusal.remedy), None)
-        hint = f"; {first.where}: {as_clause(first.message)} ({first.remedy})" if first is not None else ""
-        suppressed = Suppressed(
-            workload=self.workload,
-            reason=self.departure.stays,
-            message=f"{self.departure.detail}, and {why}{hint}",
-            replicas=stays,
-            until=until or self.finder.next_change(self.workload),
-            refusals=refusals,
-        )
-        self.working_plan.suppress(suppressed)
-        return suppressed
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Relocation(_Step):
-    """Replicas that stand alone, groups of a set that is divided, copies, and what runs once."""
-
     def decide(self) -> None:
         """Find room, then move."""
         going, placement = self._needed(), self.placement
         # 1. Nobody needs it, or it has moved too often.
-        if going <= 0 or self.is_over_budget(going):
+        if going <= 0 or self._is_over_budget(going):
             return
-        # 2. A second copy of what runs once would do the work again.
-        if self.unit.once and self.departure.stays is not None:
+        # 2. A second copy of what runs once would do the work again; only a gang is taken for dead with its cluster.
+        if self.unit.is_lone_run and self.departure.stays is not None:
             self._stay(going, "it runs once, and may still run there", ())
             return
         if self.unit.whole and going < placement.replicas:
@@ -203,7 +157,7 @@ class _Relocation(_Step):
         assignment, moved = self._assign(going)
         others = tuple(refusal for refusal in assignment.refusals if not self._is_left(refusal))
         if moved == placement.replicas and len(assignment.chosen) == 1:
-            self._move(assignment.chosen[0], others, self._unmet(assignment))
+            self._move(assignment, others)
             return
         if moved:
             self._divide(assignment.chosen, moved, others, self._unmet(assignment))
@@ -217,12 +171,56 @@ class _Relocation(_Step):
                 whole = replace(suppressed, refusals=assignment.refusals)
                 self.finder.refusals.suppress(kind, whole, self.finder.moment())
 
+    @property
+    def placement(self) -> Placement:
+        return self.departure.placement
+
+    @property
+    def workload(self) -> WorkloadId:
+        return self.departure.placement.workload
+
+    def _is_over_budget(self, going: int) -> bool:
+        """Return whether so many replicas may not move now, for the budget of moves; suppress them then."""
+        if self.departure.stays is None:
+            return False
+        suppressed = _over_budget(self.inputs, self.working_plan, self.workload, self.departure.detail, replicas=going)
+        if suppressed is not None:
+            self.working_plan.suppress(suppressed)
+        return suppressed is not None
+
+    def _stay(
+        self, stays: int, why: str, refusals: tuple[Refusal, ...], until: datetime | None = None
+    ) -> Suppressed | None:
+        """Suppress the replicas that stay, or revert the placement where none may stay; return what is suppressed.
+
+        `until` is when others of their kind are considered again.
+        """
+        if self.departure.stays is None:
+            revert(self.inputs, self.working_plan, self.placement, self.departure.why, self.departure.detail)
+            return None
+        first = next((refusal for refusal in refusals if refusal.remedy), None)
+        part = "it stays" if self.unit.is_set else f"{stays} {'stay' if stays > 1 else 'stays'}"
+        hint = f"; {first.where}: {as_clause(first.message)} ({first.remedy})" if first is not None else ""
+        suppressed = Suppressed(
+            workload=self.workload,
+            reason=self.departure.stays,
+            message=f"{self.departure.detail}, and {why}: {part} there{hint}",
+            replicas=stays,
+            until=until or self.finder.next_change(self.workload),
+            refusals=refusals,
+        )
+        self.working_plan.suppress(suppressed)
+        return suppressed
+
     def _assign(self, going: int) -> tuple[Assignment, int]:
         """Assign what goes, and count it. What stays behind counts for the bounds of the policy, so that less may go.
 
         A placement that goes whole makes room for the GPR that begins; one that keeps replicas does not.
         """
-        closed, leaving = self._closed(), self._leaving()
+        closed = self._closed()
+        if self.unit.is_set:
+            return self._assign_set(closed)
+        leaving = self._leaving()
         while True:
             ends = going == self.placement.replicas
             released = Released(places={self._place: going}, ends=int(ends), closed=closed, leaving=leaving)
@@ -235,6 +233,42 @@ class _Relocation(_Step):
             if moved == going or not moved or self.departure.stays is None:
                 return assignment, moved
             going = moved
+
+    def _assign_set(self, closed: Mapping[ClusterSubset, Refusal]) -> tuple[Assignment, int]:
+        """Assign all of it to the first cluster with room for it that has none of it, else to one for its minimum."""
+        taken = {other.cluster for other in self.working_plan.of(self.workload)}
+        candidates = (candidate for candidate in self.finder.order(self.workload) if candidate.cluster not in taken)
+        needs = self.unit.needs(self.placement.replicas)
+        room, refusals = gang_placement.first_with_room(needs, candidates, partial(self._ask, closed))
+        if room is None:
+            return Assignment(chosen=(), refusals=refusals), 0
+        candidate, pods = room
+        return Assignment(chosen=(candidate,), refusals=refusals, pods=pods), self.placement.replicas
+
+    def _ask(
+        self, closed: Mapping[ClusterSubset, Refusal], candidate: Candidate, *, least: bool
+    ) -> tuple[Candidate, SetPods] | Refusal:
+        """Return a candidate with room for a set, or at `least` for its minimum, and the pods that it takes there."""
+        inputs, finder, workload, replicas = self.inputs, self.finder, self.workload, self.placement.replicas
+        gang, shape = self.unit.gang, self.unit.shape
+        if candidate.key in closed:
+            return closed[candidate.key]
+        if workload.request:
+            record = self.working_plan.requests[workload]
+            assessed = place_requests.assess(inputs, finder, record, candidate, more_gprs=-1, least=least)
+            if isinstance(assessed, Refusal):
+                return assessed
+            answer, needs = assessed
+            return answer._replace(replicas=needs.main.replicas), SetPods(needs, needs.main.shape)
+        if gang is None or shape is None:
+            message = gang.unknown if gang is not None else "nothing of it runs in groups any more"
+            return Refusal(cluster=candidate.cluster, reason=Reason.NO_SHAPE, message=message)
+        room = gang_placement.assess(
+            inputs, finder, workload, candidate, gang, replicas=replicas, more_gprs=-1, least=least
+        )
+        if isinstance(room, Refusal):
+            return room
+        return room._replace(replicas=replicas), SetPods(gang.of(replicas), shape)
 
     def _leaving(self) -> frozenset[ClusterName]:
         """Name the other clusters that the workload has to leave as well: files forbid them, or they have been lost."""
@@ -290,9 +324,10 @@ class _Relocation(_Step):
 
     @property
     def _no_room(self) -> str:
-        whole = "all of it" if self.unit.whole else ""
         other = "no other subset has room" if self._policy.spread is not None else "no other cluster has room"
-        return f"{other} for {whole}" if whole else other
+        minimum = gang_placement.describe_minimum(self.unit.needs(self.placement.replicas))
+        nor = f", nor for {minimum}" if minimum else ""
+        return f"{other} for all of it{nor}" if self.unit.whole or self.unit.is_set else other
 
     def _is_left(self, refusal: Refusal) -> bool:
         return refusal.cluster == self.placement.cluster and refusal.subset in ("", self._place[1])
@@ -300,17 +335,21 @@ class _Relocation(_Step):
     def _needed(self) -> int:
         """Count the replicas that are still missing on the primary: others come home in their own time.
 
-        Those that come home are the ones that serve least, of all placements of the workload. What may not stay goes
-        whole: what is not needed of it has been taken back before.
+        Those that come home are the ones that serve least, of all placements of the workload. A unit goes whole where
+        any of it is needed, a run until it is over, and all of what may not stay: what is not needed of that has been
+        taken back before.
         """
         going, demand = self.departure.replicas, self.inputs.demands.get(self.workload)
-        surplus = self.working_plan.replicas(self.workload) - (demand.missing if isinstance(demand, Demand) else 0)
-        if self.departure.stays is None or surplus <= 0:
+        if self.departure.stays is None or self.unit.once or not isinstance(demand, Demand):
+            return going
+        surplus = self.working_plan.replicas(self.workload) - demand.missing
+        if surplus <= 0:
             return going
         placements = self.working_plan.of(self.workload)
         for placement, rest, _ in take_surplus(self.inputs, self.working_plan, surplus, placements, partly=False):
             if placement.path == self.placement.path:
-                return going - (placement.replicas - rest)
+                left = going - (placement.replicas - rest)
+                return going if left > 0 and self.unit.units(going) == 1 else left
         return going
 
     @property
@@ -332,19 +371,20 @@ class _Relocation(_Step):
     def _unmet(self, assignment: Assignment) -> str:
         return f"; {assignment.out_of_reach}" if assignment.out_of_reach else ""
 
-    def _move(self, candidate: Candidate, refusals: tuple[Refusal, ...], unmet: str) -> None:
+    def _move(self, assignment: Assignment, refusals: tuple[Refusal, ...]) -> None:
         """Move the whole placement. On a cluster that has a placement of the workload the two become one.
 
         Two placements would deploy the same objects there, and the end of one would delete those of the other.
         """
-        placement = self.placement
+        placement, (candidate,) = self.placement, assignment.chosen
+        shape = candidate.shape if assignment.pods is None else assignment.pods.shape
         others = [
             other
             for other in on_slot(self.inputs, self.working_plan.of(self.workload), candidate)
             if other.path != placement.path
         ]
         joined = max(others, key=lambda other: (other.created_at, other.name), default=None)
-        replicas = placement.replicas + (joined.replicas if joined else 0)
+        replicas = candidate.replicas + (joined.replicas if joined else 0)
         began_at = self.inputs.began_at(self.workload, candidate.cluster, candidate.subset)
         name = lifecycle.placement_name(self.workload, candidate.cluster, began_at, candidate.subset)
         after = replace(
@@ -354,24 +394,33 @@ class _Relocation(_Step):
             engine=self.inputs.desired.clusters[candidate.cluster].engine,
             subset=candidate.subset,
             first_ordinal=joined.first_ordinal if joined else first_ordinal(self._policy.spread, candidate.subset),
-            shape=candidate.shape.recorded,
+            shape=shape.recorded,
         )
-        if self._policy.spread is not None:
-            candidate = candidate._replace(because="")  # a move says where it goes, not how its subset fills
-        choice = self.finder.choice(candidate, self.workload.workspace)
-        self.finder.capacity.take_replicas(candidate.cluster, self.workload, candidate.shape, placement.replicas)
+        choice = self._take(candidate, assignment.pods)
         self.working_plan.change(
             Move(
                 before=placement,
                 after=after,
                 joined=joined,
                 why=self.departure.why,
-                detail=f"{self.departure.detail}{unmet}",
+                detail=f"{self.departure.detail}{self._unmet(assignment)}",
                 choice=choice,
                 refused=refusals,
                 restraint=self.departure.restraint,
             )
         )
+
+    def _take(self, candidate: Candidate, pods: SetPods | None) -> Choice:
+        """Record the choice of a cluster that gets all of it, and hand out the room there."""
+        if pods is not None:
+            return gang_placement.choose(
+                self.finder, candidate, pods.needs, pods.shape, self.workload, replicas=candidate.replicas
+            )
+        if self._policy.spread is not None:
+            candidate = candidate._replace(because="")  # a move says where it goes, not how its subset fills
+        choice = self.finder.choice(candidate, self.workload.workspace)
+        self.finder.capacity.take_replicas(candidate.cluster, self.workload, candidate.shape, candidate.replicas)
+        return choice
 
     def _divide(self, chosen: Sequence[Candidate], moved: int, refusals: tuple[Refusal, ...], unmet: str) -> None:
         """Take replicas away, then place them. Where nothing may stay, what has no room ends with them."""
@@ -382,90 +431,3 @@ class _Relocation(_Step):
             return f"{self.departure.detail}; {candidate.replicas} of them move here{unmet}", refusals
 
         transfer(self.inputs, self.working_plan, self.finder, departures, chosen, tell=tell)
-
-    def _stay(
-        self, stays: int, why: str, refusals: tuple[Refusal, ...], until: datetime | None = None
-    ) -> Suppressed | None:
-        part = "stay" if stays > 1 else "stays"
-        return self.stay(stays, f"{why}: {stays} {part} there", refusals, until)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _GangMove:
-    """A gang with the cluster that has room for it."""
-
-    candidate: Candidate
-    needs: PodRequirements
-    """The pods that take room there."""
-    placement: Placement
-    """The placement as it will be there."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class _GangRelocation(_Step):
-    """Gangs and requests, which go whole: to the first other cluster with room for all, else for the minimum."""
-
-    def decide(self) -> None:
-        """Find room for all of it, then move."""
-        placement, departure = self.placement, self.departure
-        if self.is_over_budget(placement.replicas):
-            return
-        needed = self.unit.needs(placement.replicas)
-        taken = {other.cluster for other in self.working_plan.of(self.workload)}
-        candidates = (candidate for candidate in self.finder.order(self.workload) if candidate.cluster not in taken)
-        move, refusals = gang_placement.first_with_room(needed, candidates, self._ask)
-        if move is None:
-            minimum = gang_placement.describe_minimum(needed)
-            nor = f", nor for {minimum}" if minimum else ""
-            self.stay(placement.replicas, f"no other cluster has room for all of it{nor}: it stays there", refusals)
-            return
-        after = move.placement
-        choice = gang_placement.choose(
-            self.finder, move.candidate, move.needs, after.shape, self.workload, replicas=after.replicas
-        )
-        self.working_plan.change(
-            Move(
-                before=placement,
-                after=after,
-                why=departure.why,
-                detail=departure.detail,
-                choice=choice,
-                refused=refusals,
-                restraint=departure.restraint,
-            )
-        )
-
-    def _ask(self, candidate: Candidate, *, least: bool) -> _GangMove | Refusal:
-        """Make the move to a candidate with room for all of it, or at `least` for its minimum; else refuse it."""
-        inputs, finder, placement, workload = self.inputs, self.finder, self.placement, self.workload
-        unapproved = may_not_move(inputs, placement, candidate.cluster)
-        if unapproved is not None:
-            return unapproved
-        gang, shape, replicas = self.unit.gang, self.unit.shape, placement.replicas
-        if workload.request:
-            record = self.working_plan.requests[workload]
-            assessed = place_requests.assess(inputs, finder, record, candidate, more_gprs=-1, least=least)
-            if isinstance(assessed, Refusal):
-                return assessed
-            taking, needed = assessed
-            shape, replicas = needed.main.shape, needed.main.replicas
-        elif gang is None or shape is None:
-            message = gang.unknown if gang is not None else "nothing of it runs in groups any more"
-            return Refusal(cluster=candidate.cluster, reason=Reason.NO_SHAPE, message=message)
-        else:
-            answer = gang_placement.assess(
-                inputs, finder, workload, candidate, gang, replicas=replicas, more_gprs=-1, least=least
-            )
-            if isinstance(answer, Refusal):
-                return answer
-            taking, needed = answer, gang.of(replicas)
-        cluster = inputs.desired.clusters[candidate.cluster]
-        moved = replace(
-            lifecycle.resized_placement(placement, inputs.desired, inputs.now, replicas),
-            name=lifecycle.placement_name(workload, cluster.name, inputs.began_at(workload, cluster.name)),
-            cluster=cluster.name,
-            engine=cluster.engine,
-            subset="",
-            shape=shape.recorded,
-        )
-        return _GangMove(candidate=taking, needs=needed, placement=moved)
