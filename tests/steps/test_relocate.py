@@ -285,14 +285,19 @@ def test_policy_that_divides_moves_within_the_last_gpr_of_its_workspace() -> Non
         assert moved.after.expires_at == before.expires_at
 
 
-def test_region_that_is_lost_as_a_whole_is_left_for_another_where_there_may_be_one() -> None:
+@pytest.mark.parametrize(("minutes", "moved"), [(60, {"worker-4": 6}), (50, {"worker-4": 6}), (1, {"worker-4": 3})])
+def test_region_that_is_lost_as_a_whole_is_left_for_another_where_there_may_be_one(
+    minutes: int, moved: dict[str, int]
+) -> None:
+    """A cluster that has been lost for a minute keeps its replicas for now, and holds up no others."""
     clusters = region("worker-2", "us"), region("worker-3", "us"), region("worker-4", "ap")
     one = Distribution(spread_by=REGION, max_groups=1)
     wanted = fleet(ordering("worker-2", "worker-3", "worker-4", distribution=one), *clusters)
     before = ledger(there("worker-2", 3), there("worker-3", 3))
     made = inputs(short(6, since=NOW - HOUR), free("worker-4", 20), wanted=wanted, there=before)
-    lost = dict.fromkeys((ClusterName("worker-2"), ClusterName("worker-3")), NOW - HOUR)
-    assert after(before, decide(replace(made, lost=lost))) == {"worker-4": 6}
+    lost = {ClusterName("worker-2"): NOW - HOUR, ClusterName("worker-3"): NOW - timedelta(minutes=minutes)}
+    stays = {"worker-3": 3} if minutes < 5 else {}
+    assert after(before, decide(replace(made, lost=lost))) == {**stays, **moved}
 
 
 def test_copy_goes_only_where_all_that_its_template_deploys_by_now_has_room() -> None:

@@ -271,17 +271,15 @@ class _Relocation:
         return room._replace(replicas=replicas), SetPods(gang.of(replicas), shape)
 
     def _leaving(self) -> frozenset[ClusterName]:
-        """Name the other clusters that the workload has to leave as well: files forbid them, or they have been lost."""
-        lost = self.inputs.lost
-        since = lost.get(self.placement.cluster)
+        """Name the other clusters that the workload has to leave as well: files forbid them, or they are lost.
+
+        One that was lost a short time ago counts too: its replicas keep no others from leaving.
+        """
         return frozenset(
             other.cluster
             for other in self.working_plan.of(self.workload)
             if other.cluster != self.placement.cluster
-            and (
-                self.inputs.exclusion(other) is not None
-                or (since is not None and other.cluster in lost and lost[other.cluster] <= since)
-            )
+            and (other.cluster in self.inputs.lost or self.inputs.exclusion(other) is not None)
         )
 
     def _closed(self) -> Mapping[ClusterSubset, Refusal]:
