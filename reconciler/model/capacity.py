@@ -9,8 +9,8 @@ from typing import TypeAlias
 
 from reconciler.errors import Problem
 from reconciler.model.ids import ClusterName, PlacementName, WorkloadId
+from reconciler.model.kubernetes.requirements import Requirements
 from reconciler.model.kubernetes.scheduling import (
-    NodeTerm,
     PodIdentity,
     PodOnNode,
     PodRules,
@@ -95,7 +95,7 @@ class ReplicaShape:
     """Requests of one pod, all of which have to fit on one node."""
     node_selector: Mapping[str, str] = field(default_factory=dict)
     """Labels that a node must have."""
-    node_terms: tuple[NodeTerm, ...] = ()
+    node_terms: tuple[Requirements, ...] = ()
     """Node affinity terms, at least one of which a node must meet; empty for no such condition."""
     tolerations: tuple[Toleration, ...] = ()
     devices: tuple[DeviceRequest, ...] = ()

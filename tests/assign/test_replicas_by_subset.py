@@ -12,15 +12,8 @@ from reconciler.core.decide.state.pass_input import given_up
 from reconciler.core.explain.workload import explain
 from reconciler.model.capacity import ClusterObservation, Node, Pool
 from reconciler.model.ids import ClusterName, CommitId, PlacementName, TemplateName, WorkloadId
-from reconciler.model.kubernetes.scheduling import (
-    LabelRequirement,
-    NodeRequirement,
-    NodeTerm,
-    PodRule,
-    PodRules,
-    Taint,
-    Toleration,
-)
+from reconciler.model.kubernetes.requirements import Requirement, Requirements
+from reconciler.model.kubernetes.scheduling import PodRule, PodRules, Taint, Toleration
 from reconciler.model.kubernetes.workload_spread import Bound, PreferredTerm
 from reconciler.model.plan import Move, Place, Reason, Resize, Revert
 from reconciler.model.policy import Availability, BurstPolicy, ClusterPreference, Distribution, StrategyName
@@ -236,7 +229,7 @@ def test_a_patch_of_pods_that_are_not_known_beforehand_fits_nowhere_and_says_so(
     assert refused.remedy == "change what its pods, or the patch of its subset, ask for"
 
 
-VLLM_PODS = LabelRequirement(key="app", operator="In", values=("vllm",))
+VLLM_PODS = Requirement(key="app", operator="In", values=("vllm",))
 ALONE = PodRules(
     labels=(("app", "vllm"), ("role", "server")),
     apart=(PodRule(key="kubernetes.io/hostname", selector=(VLLM_PODS,)),),
@@ -342,7 +335,7 @@ def test_a_percentage_waits_for_the_scale_down_window_as_the_replicas_themselves
 
 
 def test_what_comes_home_leaves_each_subset_with_its_percentage_of_what_is_left() -> None:
-    tiers = NodeTerm(labels=(NodeRequirement(key=TIER, operator="In", values=("home", "own")),))
+    tiers = Requirements(labels=(Requirement(key=TIER, operator="In", values=("home", "own")),))
     wanted, seen = fleet(subset("near", tiers, most="50%"), RENTED), (free("worker-2", 9), free("worker-4", 9))
     there = ledger(stands("worker-2", 2, "near"), stands("worker-4", 6, "rented"))  # near: 7 of 13, 5 of them at home
     made = plan(short(4, running=5), *seen, wanted=wanted, there=there, history=wanted_before(4))
@@ -350,7 +343,7 @@ def test_what_comes_home_leaves_each_subset_with_its_percentage_of_what_is_left(
 
 
 def test_what_a_percentage_of_what_is_left_takes_away_comes_home_before_what_is_in_no_subset() -> None:
-    tiers = NodeTerm(labels=(NodeRequirement(key=TIER, operator="In", values=("home", "own")),))
+    tiers = Requirements(labels=(Requirement(key=TIER, operator="In", values=("home", "own")),))
     wanted, seen = fleet(subset("near", tiers, most="50%"), RENTED), [free(f"worker-{one}", 9) for one in (2, 3, 4)]
     there = ledger(stands("worker-2", 2, "near"), stands("worker-3", 4, "gone"), stands("worker-4", 2, "rented"))
     made = plan(short(4, running=5), *seen, wanted=wanted, there=there, history=wanted_before(4))
@@ -396,7 +389,7 @@ def test_what_has_to_leave_a_cluster_goes_to_another_one_as_far_as_its_subset_ma
 
 
 def test_what_runs_on_the_primary_counts_for_its_subset() -> None:
-    first = subset("near", NodeTerm(labels=(NodeRequirement(key=TIER, operator="In", values=("home", "own")),)), most=7)
+    first = subset("near", Requirements(labels=(Requirement(key=TIER, operator="In", values=("home", "own")),)), most=7)
     made = plan(short(4, running=5), free("worker-2", 9), free("worker-4", 9), wanted=fleet(first, RENTED))
     assert out(made) == {"worker-2/near": 2, "worker-4/rented": 2}
 

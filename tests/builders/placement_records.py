@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from reconciler.core.ledger.placement_record import digest, write_placement
 from reconciler.model.capacity import DeviceOption, DeviceRequest, ReplicaShape
 from reconciler.model.ids import ClusterName, CommitId, PlacementName, TemplateName, WorkloadId, WorkspaceName
-from reconciler.model.kubernetes.scheduling import NodeRequirement, NodeTerm, Toleration
+from reconciler.model.kubernetes.requirements import Requirement, Requirements
+from reconciler.model.kubernetes.scheduling import Toleration
 from reconciler.model.placement import Origin, Placement, Restraint, RestraintKind
 from reconciler.model.policy import EngineName
 from reconciler.model.units import ONE, Quantity, Resources
@@ -111,7 +112,7 @@ json = st.recursive(
 mappings = st.dictionaries(text, json, max_size=3)
 
 requirements = st.lists(
-    st.builds(NodeRequirement, key=text, operator=text, values=st.lists(text, max_size=2).map(tuple)), max_size=2
+    st.builds(Requirement, key=text, operator=text, values=st.lists(text, max_size=2).map(tuple)), max_size=2
 ).map(tuple)
 options = st.builds(
     DeviceOption,
@@ -124,7 +125,7 @@ shapes = st.builds(
     ReplicaShape,
     requests=st.builds(Resources, amounts=st.dictionaries(text, quantities, max_size=3)),
     node_selector=st.dictionaries(text, text, max_size=2),
-    node_terms=st.lists(st.builds(NodeTerm, labels=requirements, fields=requirements), max_size=2).map(tuple),
+    node_terms=st.lists(st.builds(Requirements, labels=requirements, fields=requirements), max_size=2).map(tuple),
     devices=st.lists(
         st.builds(DeviceRequest, options=st.lists(options, min_size=1, max_size=2).map(tuple)), max_size=2
     ).map(tuple),

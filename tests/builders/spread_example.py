@@ -10,17 +10,18 @@ from reconciler.core.spread.inject import inject_subset
 from reconciler.core.spread.subset_pods import Injection, injection, patch_template
 from reconciler.errors import InvalidInput
 from reconciler.model.ids import ClusterName, WorkspaceName
-from reconciler.model.kubernetes.scheduling import NodeRequirement, NodeTerm, Toleration
+from reconciler.model.kubernetes.requirements import Requirement, Requirements
+from reconciler.model.kubernetes.scheduling import Toleration
 from reconciler.model.kubernetes.workload_spread import Subset, WorkloadSpread
 from reconciler.model.policy import Cluster, Workspace
 from reconciler.model.workload import WorkloadRef
 
 SUBSET = Subset(
     name="spot",
-    required=NodeTerm(
+    required=Requirements(
         labels=(
-            NodeRequirement(key="region", operator="In", values=("eu-1",)),
-            NodeRequirement(key="capacity", operator="In", values=("spot",)),
+            Requirement(key="region", operator="In", values=("eu-1",)),
+            Requirement(key="capacity", operator="In", values=("spot",)),
         )
     ),
     tolerations=(Toleration(key="capacity", value="spot", effect="NoSchedule"),),

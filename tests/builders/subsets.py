@@ -11,7 +11,7 @@ from reconciler.core.decide.distribution.subsets import Layer, give_back, share_
 from reconciler.core.observe.demand import DemandHistory, Sample
 from reconciler.model.capacity import ClusterObservation, Node, Pool
 from reconciler.model.ids import ClusterName
-from reconciler.model.kubernetes.scheduling import NodeRequirement, NodeTerm
+from reconciler.model.kubernetes.requirements import Requirement, Requirements, equals
 from reconciler.model.kubernetes.workload_spread import Bound, Subset, WorkloadSpread
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Place, Plan, Resize, Revert
@@ -22,15 +22,17 @@ from tests.builders.inputs import NOW, VLLM, cluster, desired, gpus, placement
 POOL, TIER = "pool", "tier"
 
 
-def term(**labels: str) -> NodeTerm:
-    return NodeTerm(labels=tuple(NodeRequirement(key=key, operator="In", values=(one,)) for key, one in labels.items()))
+def term(**labels: str) -> Requirements:
+    return Requirements(labels=tuple(equals(key, value) for key, value in labels.items()))
 
 
-def named(*names: str) -> NodeTerm:
-    return NodeTerm(fields=(NodeRequirement(key="metadata.name", operator="In", values=names),))
+def named(*names: str) -> Requirements:
+    return Requirements(fields=(Requirement(key="metadata.name", operator="In", values=names),))
 
 
-def subset(name: str, required: NodeTerm | None = None, *, most: int | str | None = None, **fields: object) -> Subset:
+def subset(
+    name: str, required: Requirements | None = None, *, most: int | str | None = None, **fields: object
+) -> Subset:
     """Make a subset; ``"30%"`` is a percentage."""
     bound = None if most is None else Bound(number=int(str(most).rstrip("%")), percent=isinstance(most, str))
     return Subset(name=name, required=required, most=bound, **fields)

@@ -13,7 +13,7 @@ from reconciler.core.capacity.gpu_requests import gpu_shapes
 from reconciler.core.pods.pod_shape import replica_shape
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.gpr import GpuAsk
-from reconciler.model.kubernetes.scheduling import NodeRequirement
+from reconciler.model.kubernetes.requirements import Requirement
 from reconciler.model.units import ONE
 from tests.e2e.api_server import Json
 from tests.e2e.control_plane import Cluster
@@ -120,7 +120,7 @@ def written(shape: ReplicaShape) -> Json:
     return spec | {"tolerations": tolerations} | ({"affinity": affinity} if terms else {})
 
 
-def _requirement(requirement: NodeRequirement) -> Json:
+def _requirement(requirement: Requirement) -> Json:
     return {"key": requirement.key, "operator": requirement.operator, "values": list(requirement.values)}
 
 

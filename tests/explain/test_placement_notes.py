@@ -9,7 +9,8 @@ import pytest
 
 from reconciler.core.explain.workload import explain
 from reconciler.model.ids import ClusterName
-from reconciler.model.kubernetes.scheduling import NodeRequirement, NodeTerm, Toleration
+from reconciler.model.kubernetes.requirements import Requirement, Requirements
+from reconciler.model.kubernetes.scheduling import Toleration
 from reconciler.model.kubernetes.workload_spread import PreferredTerm
 from reconciler.model.manifest_source import MadeFrom
 from reconciler.model.placement import Placement
@@ -36,7 +37,7 @@ def test_the_patch_of_its_subset_is_told_with_all_else_that_it_changes() -> None
         "spot",
         term(**{TIER: "own", POOL: "spot"}),
         tolerations=(Toleration(key="capacity", value="spot", effect="NoSchedule"), Toleration(operator="Exists")),
-        preferred=(PreferredTerm(weight=1, term=NodeTerm(labels=(NodeRequirement(key="disk", operator="Exists"),))),),
+        preferred=(PreferredTerm(weight=1, term=Requirements(labels=(Requirement(key="disk", operator="Exists"),))),),
         patch={"metadata": {"labels": {"capacity": "spot"}}, "spec": {"priorityClassName": "low"}},
     )
     (told,) = noted(fleet(spot), placement("worker-2", 2, subset="spot"))

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.model.kubernetes.scheduling import NodeRequirement, NodeTerm, Toleration
+from reconciler.model.kubernetes.requirements import Requirement, Requirements
+from reconciler.model.kubernetes.scheduling import Toleration
 from reconciler.model.kubernetes.workload_spread import Bound, PreferredTerm
 from tests.builders.fleet_files import FLEET, errors, load, warnings
 from tests.builders.spread_files import (
@@ -34,8 +35,8 @@ from tests.builders.spread_files import (
 ZONE = "topology.kubernetes.io/zone"
 
 
-def in_zone(zone: str) -> NodeTerm:
-    return NodeTerm(labels=(NodeRequirement(key=ZONE, operator="In", values=(zone,)),))
+def in_zone(zone: str) -> Requirements:
+    return Requirements(labels=(Requirement(key=ZONE, operator="In", values=(zone,)),))
 
 
 def test_the_sample_with_every_field_is_in_force():
@@ -46,8 +47,8 @@ def test_the_sample_with_every_field_is_in_force():
     assert (found.target.kind, found.target.namespace, found.target.name) == ("CloneSet", "default", "workload-xxx")
     first, second = found.subsets
     assert (first.name, first.most, first.required) == ("subset-a", Bound(number=3), in_zone("zone-a"))
-    other = NodeRequirement(key="another-node-label-key", operator="In", values=("another-node-label-value",))
-    assert first.preferred == (PreferredTerm(weight=1, term=NodeTerm(labels=(other,))),)
+    other = Requirement(key="another-node-label-key", operator="In", values=("another-node-label-value",))
+    assert first.preferred == (PreferredTerm(weight=1, term=Requirements(labels=(other,))),)
     assert first.patch == {"metadata": {"labels": {"xxx-specific-label": "xxx"}}}
     assert (second.name, second.most, second.required) == ("subset-b", None, in_zone("zone-b"))
     assert (found.reschedule, found.recovery) == (timedelta(seconds=30), timedelta(seconds=300))
@@ -152,7 +153,7 @@ def test_a_limit_is_a_number_or_a_percentage(written: str, bound: Bound):
 def test_expressions_select_pods_beside_labels():
     more = "targetFilter: {selector: {matchExpressions: [{key: role, operator: NotIn, values: [ps]}]}}"
     found = governing(load({**FLEET, "s.yaml": spread(f"{more}\nsubsets: [{{name: all}}]")}))
-    assert found.selector_expressions == (NodeRequirement(key="role", operator="NotIn", values=("ps",)),)
+    assert found.selector_expressions == (Requirement(key="role", operator="NotIn", values=("ps",)),)
 
 
 ADAPTIVE = "scheduleStrategy: {type: Adaptive, adaptive: {rescheduleCriticalSeconds: %s}}"

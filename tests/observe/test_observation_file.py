@@ -12,7 +12,8 @@ from reconciler.core.schema.yaml import parse
 from reconciler.errors import InvalidInput
 from reconciler.model.capacity import MissingReplicas, SucceededPods
 from reconciler.model.ids import PlacementName
-from reconciler.model.kubernetes.scheduling import NodeRequirement, NodeTerm, Taint, Toleration
+from reconciler.model.kubernetes.requirements import Requirement, Requirements
+from reconciler.model.kubernetes.scheduling import Taint, Toleration
 from reconciler.model.rollout import EngineState
 from reconciler.model.signal import ReplicaRequest
 from reconciler.model.units import parse_quantity
@@ -312,8 +313,8 @@ def terms(*requirements: str, kind: str = "matchExpressions") -> str:
 def test_node_affinity_is_read_as_in_a_pod():
     asked = '{key: cores, operator: Gt, values: ["8"]}', "{key: old, operator: DoesNotExist}"
     (workload,) = read(terms(*asked).encode(), "o.yaml")[0].workloads
-    cores = NodeRequirement(key="cores", operator="Gt", values=("8",))
-    assert workload.shape.node_terms == (NodeTerm(labels=(cores, NodeRequirement(key="old", operator="DoesNotExist"))),)
+    cores = Requirement(key="cores", operator="Gt", values=("8",))
+    assert workload.shape.node_terms == (Requirements(labels=(cores, Requirement(key="old", operator="DoesNotExist"))),)
     named = terms("{key: metadata.name, operator: In, values: [one]}", kind="matchFields")
     (workload,) = read(named.encode(), "o.yaml")[0].workloads
     assert workload.shape.node_terms[0].fields[0].key == "metadata.name"

@@ -16,7 +16,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from reconciler.model.ids import ClusterName, PlacementName, TemplateName, WorkloadId, WorkspaceName
-from reconciler.model.kubernetes.scheduling import NodeRequirement, NodeTerm, Taint, Toleration
+from reconciler.model.kubernetes.requirements import Requirement, Requirements
+from reconciler.model.kubernetes.scheduling import Taint, Toleration
 from reconciler.model.kubernetes.workload_spread import Bound, Subset, WorkloadSpread
 from reconciler.model.placement import Restraint, RestraintKind
 from reconciler.model.policy import (
@@ -44,9 +45,9 @@ BURSTS = tuple(unit for unit in Unit if unit.is_burst)
 Change = Callable[[Random], object]
 
 
-def term(region: str) -> NodeTerm:
+def term(region: str) -> Requirements:
     """Select the clusters of a region."""
-    return NodeTerm(labels=(NodeRequirement(key="region", operator="In", values=(region,)),))
+    return Requirements(labels=(Requirement(key="region", operator="In", values=(region,)),))
 
 
 def spread(name: str, *subsets: Subset, reschedule: timedelta | None = None) -> WorkloadSpread:

@@ -19,7 +19,7 @@ from reconciler.model.approval import ApprovalRule
 from reconciler.model.capacity import ClusterObservation, PendingPods
 from reconciler.model.gpr import WorkspaceLimits
 from reconciler.model.ids import ClusterName
-from reconciler.model.kubernetes.scheduling import NodeRequirement, NodeTerm
+from reconciler.model.kubernetes.requirements import Requirement, Requirements
 from reconciler.model.kubernetes.workload_spread import Bound, Subset
 from reconciler.model.ledger import Ledger
 from reconciler.model.placement import Placement, Restraint, RestraintKind
@@ -175,7 +175,7 @@ def test_what_is_in_no_subset_any_more_goes_to_one_that_is() -> None:
 
 
 def test_minimums_and_maximums_hold_and_what_runs_on_the_primary_counts() -> None:
-    tiers = NodeTerm(labels=(NodeRequirement(key=TIER, operator="In", values=("home", "own")),))
+    tiers = Requirements(labels=(Requirement(key=TIER, operator="In", values=("home", "own")),))
     wanted = fleet(subset("near", tiers, most=7), replace(RENTED, least=1))  # five run on the primary
     there = ledger(stands("worker-4", 4, "rented"))
     plan = made(wanted, there, free("worker-2", 9), free("worker-4", 0))

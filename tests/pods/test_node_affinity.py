@@ -8,22 +8,22 @@ from hypothesis import strategies as st
 
 from reconciler.core.capacity.cluster import ClusterCapacity
 from reconciler.core.ledger.replica_record import read_shape, write_shape
-from reconciler.core.pods.node_affinity import describe_node_selector, meets_terms, required_labels
+from reconciler.core.pods.node_affinity import describe_node_selector, required_labels
 from reconciler.core.pods.pod_shape import node_terms, replica_shape
 from reconciler.model.capacity import ClusterObservation, Node, Pool, ReplicaShape
 from reconciler.model.ids import ClusterName
-from reconciler.model.kubernetes.scheduling import NodeRequirement, NodeTerm
+from reconciler.model.kubernetes.requirements import Requirement, Requirements, any_met
 from tests.builders.inputs import NOW, gpus, shape
 
 NODE = {"zone": "a", "cores": "64", "model": "H100", "empty": ""}
 
 
-def requirement(key: str, operator: str, *values: str) -> NodeRequirement:
-    return NodeRequirement(key=key, operator=operator, values=values)
+def requirement(key: str, operator: str, *values: str) -> Requirement:
+    return Requirement(key=key, operator=operator, values=values)
 
 
-def term(*labels: NodeRequirement, fields: tuple[NodeRequirement, ...] = ()) -> NodeTerm:
-    return NodeTerm(labels=labels, fields=fields)
+def term(*labels: Requirement, fields: tuple[Requirement, ...] = ()) -> Requirements:
+    return Requirements(labels=labels, fields=fields)
 
 
 @pytest.mark.parametrize(
@@ -49,24 +49,24 @@ def term(*labels: NodeRequirement, fields: tuple[NodeRequirement, ...] = ()) -> 
     ],
 )
 def test_operators_are_kubernetes(asked, met) -> None:
-    assert meets_terms((term(asked),), NODE, "gpu-1") is met
+    assert any_met((term(asked),), NODE, "gpu-1") is met
 
 
 def test_terms_are_alternatives_and_their_requirements_hold_together() -> None:
     zone, model = requirement("zone", "In", "b"), requirement("model", "In", "H100")
-    assert not meets_terms((term(zone, model),), NODE, "gpu-1")
-    assert meets_terms((term(zone), term(model)), NODE, "gpu-1")
+    assert not any_met((term(zone, model),), NODE, "gpu-1")
+    assert any_met((term(zone), term(model)), NODE, "gpu-1")
 
 
 def test_term_that_asks_for_nothing_is_met_by_no_node() -> None:
-    assert not meets_terms((term(),), NODE, "gpu-1")
-    assert replica_shape(affine({})).node_terms == (NodeTerm(),)
+    assert not any_met((term(),), NODE, "gpu-1")
+    assert replica_shape(affine({})).node_terms == (Requirements(),)
 
 
 def test_node_is_found_by_its_name() -> None:
     asked = term(fields=(requirement("metadata.name", "In", "gpu-1"),))
-    assert meets_terms((asked,), {}, "gpu-1")
-    assert not meets_terms((asked,), {}, "gpu-2")
+    assert any_met((asked,), {}, "gpu-1")
+    assert not any_met((asked,), {}, "gpu-2")
 
 
 def affine(*terms: dict, **spec: object) -> dict:
@@ -149,11 +149,11 @@ def test_shape_without_terms_is_written_as_ever() -> None:
 
 words = st.text(max_size=5)
 requirements = st.lists(
-    st.builds(NodeRequirement, key=words, operator=words, values=st.lists(words, max_size=2).map(tuple)), max_size=2
+    st.builds(Requirement, key=words, operator=words, values=st.lists(words, max_size=2).map(tuple)), max_size=2
 ).map(tuple)
 
 
-@given(st.lists(st.builds(NodeTerm, labels=requirements, fields=requirements), max_size=3).map(tuple))
+@given(st.lists(st.builds(Requirements, labels=requirements, fields=requirements), max_size=3).map(tuple))
 def test_terms_survive_being_written_to_git(terms) -> None:
     asked = shape(1, node_terms=terms)
     assert read_shape(write_shape(asked)) == asked

@@ -16,14 +16,8 @@ from reconciler.core.pods.pod_requests import pod_requests
 from reconciler.core.pods.pod_shape import replica_shape
 from reconciler.errors import InvalidInput
 from reconciler.model.capacity import ReplicaShape
-from reconciler.model.kubernetes.scheduling import (
-    HostPort,
-    LabelRequirement,
-    PodOnNode,
-    PodRule,
-    PodRules,
-    TopologySpreadConstraint,
-)
+from reconciler.model.kubernetes.requirements import Requirement
+from reconciler.model.kubernetes.scheduling import HostPort, PodOnNode, PodRule, PodRules, TopologySpreadConstraint
 from reconciler.model.units import format_quantity
 from reconciler.model.workload import Json
 from tests.builders.inputs import shape
@@ -33,7 +27,7 @@ from tests.fakes.kube_scheduler import REQUIRED, Raw
 
 words = st.text(max_size=4)
 selectors = st.lists(
-    st.builds(LabelRequirement, key=words, operator=words, values=st.lists(words, max_size=2).map(tuple)), max_size=2
+    st.builds(Requirement, key=words, operator=words, values=st.lists(words, max_size=2).map(tuple)), max_size=2
 ).map(tuple)
 about: dict[str, st.SearchStrategy[Any]] = {
     "key": words,

@@ -21,7 +21,8 @@ from reconciler.core.spread.subset_pods import MATCHED_ANNOTATION, Injection, in
 from reconciler.core.spread.subset_selection import narrow_shape
 from reconciler.errors import InvalidInput
 from reconciler.model.ids import ClusterName, CommitId
-from reconciler.model.kubernetes.scheduling import NodeRequirement, NodeTerm, Toleration
+from reconciler.model.kubernetes.requirements import Requirement, Requirements
+from reconciler.model.kubernetes.scheduling import Toleration
 from reconciler.model.kubernetes.workload_spread import Bound, PreferredTerm, Subset, WorkloadSpread
 from reconciler.model.placement import PLACEMENT_LABEL
 from reconciler.model.policy import BurstPolicy, Cluster, Desired, EngineName, PodSecurity
@@ -29,8 +30,8 @@ from reconciler.model.workload import WorkloadRef
 from tests.builders.deploy_specs import PLACEMENT, WEB, WORKSPACE, chart, spec
 
 CLUSTER = Cluster(name=ClusterName("worker-2"), labels={"region": "eu-1"})
-ZONE = NodeRequirement(key="zone", operator="In", values=("a", "b"))
-REGION = NodeRequirement(key="region", operator="In", values=("eu-1",))
+ZONE = Requirement(key="zone", operator="In", values=("a", "b"))
+REGION = Requirement(key="region", operator="In", values=("eu-1",))
 SPOT = Toleration(key="capacity", value="spot", effect="NoSchedule")
 WEB_REF = WorkloadRef(namespace="vllm-demo", name="web", kind="Deployment")
 TEMPLATE: dict[str, Any] = {
@@ -93,14 +94,14 @@ def test_preferred_terms_are_appended() -> None:
     own = {"weight": 1, "preference": {"matchExpressions": [{"key": "old", "operator": "DoesNotExist"}]}}
     field = "preferredDuringSchedulingIgnoredDuringExecution"
     template = {"spec": {"affinity": {"podAntiAffinity": {}, "nodeAffinity": {field: [own]}}}}
-    made = pod(template, preferred=(PreferredTerm(weight=7, term=NodeTerm(labels=(ZONE,))),))
+    made = pod(template, preferred=(PreferredTerm(weight=7, term=Requirements(labels=(ZONE,))),))
     zone = {"key": "zone", "operator": "In", "values": ["a", "b"]}
     assert node_affinity(made) == {field: [own, {"weight": 7, "preference": {"matchExpressions": [zone]}}]}
     assert made["spec"]["affinity"]["podAntiAffinity"] == {}
 
 
 def test_a_required_term_becomes_the_only_one() -> None:
-    made = pod(required=NodeTerm(labels=(ZONE,)))
+    made = pod(required=Requirements(labels=(ZONE,)))
     zone = {"key": "zone", "operator": "In", "values": ["a", "b"]}
     terms = {"nodeSelectorTerms": [{"matchExpressions": [zone]}]}
     assert node_affinity(made) == {"requiredDuringSchedulingIgnoredDuringExecution": terms}
@@ -111,7 +112,7 @@ def test_a_required_term_goes_into_every_term_that_is_there() -> None:
     field = "requiredDuringSchedulingIgnoredDuringExecution"
     named = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}
     terms = {"nodeSelectorTerms": [{"matchExpressions": [one, two]}, named]}
-    made = pod({"spec": {"affinity": {"nodeAffinity": {field: terms}}}}, required=NodeTerm(labels=(ZONE,)))
+    made = pod({"spec": {"affinity": {"nodeAffinity": {field: terms}}}}, required=Requirements(labels=(ZONE,)))
     zone = {"key": "zone", "operator": "In", "values": ["a", "b"]}
     assert node_affinity(made)[field]["nodeSelectorTerms"] == [
         {"matchExpressions": [one, two, zone]},
@@ -121,7 +122,7 @@ def test_a_required_term_goes_into_every_term_that_is_there() -> None:
 
 def test_the_patch_comes_last_and_wins() -> None:
     patch = {"spec": {"tolerations": [{"operator": "Exists"}], "affinity": None}}
-    made = pod(required=NodeTerm(labels=(ZONE,)), tolerations=(SPOT,), patch=patch)
+    made = pod(required=Requirements(labels=(ZONE,)), tolerations=(SPOT,), patch=patch)
     assert made["spec"] == {**TEMPLATE["spec"], "tolerations": [{"operator": "Exists"}]}
 
 
@@ -147,16 +148,16 @@ def test_nothing_but_the_annotation_is_made_up() -> None:
 
 
 def test_what_a_cluster_decides_is_not_asked_of_its_nodes() -> None:
-    name = NodeRequirement(key="metadata.name", operator="In", values=("worker-2",))
-    made = pod(required=NodeTerm(labels=(REGION,), fields=(name,)))
+    name = Requirement(key="metadata.name", operator="In", values=("worker-2",))
+    made = pod(required=Requirements(labels=(REGION,), fields=(name,)))
     assert "affinity" not in made["spec"]
-    made = pod(required=NodeTerm(labels=(REGION, ZONE), fields=(name,)))
+    made = pod(required=Requirements(labels=(REGION, ZONE), fields=(name,)))
     (term,) = node_affinity(made)["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
     assert term == {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a", "b"]}]}
 
 
 def test_a_preferred_term_is_left_out_where_the_cluster_does_not_meet_its_part() -> None:
-    term = PreferredTerm(weight=1, term=NodeTerm(labels=(REGION, ZONE)))
+    term = PreferredTerm(weight=1, term=Requirements(labels=(REGION, ZONE)))
     elsewhere = replace(CLUSTER, labels={"region": "us-1"})
     assert [len(on_cluster(Subset(name="a", preferred=(term,)), one).preferred) for one in (CLUSTER, elsewhere)] == [
         1,
@@ -166,7 +167,7 @@ def test_a_preferred_term_is_left_out_where_the_cluster_does_not_meet_its_part()
 
 def test_a_template_stays_as_it_was() -> None:
     before = copy.deepcopy(TEMPLATE)
-    pod(required=NodeTerm(labels=(ZONE,)), tolerations=(SPOT,), patch={"spec": {"nodeSelector": {"a": "b"}}})
+    pod(required=Requirements(labels=(ZONE,)), tolerations=(SPOT,), patch={"spec": {"nodeSelector": {"a": "b"}}})
     assert before == TEMPLATE
 
 
@@ -342,7 +343,7 @@ def test_what_kustomize_makes_of_a_chart_is_what_is_written_of_a_manifest(tmp_pa
         (LISTS, "the list containers of its patch"),
         (TOLERATING, "tolerations"),
         (DIRECTED, "the directive $patch of its patch"),
-        (on_cluster(Subset(name="a", required=NodeTerm(labels=(ZONE,)))), "terms of nodes"),
+        (on_cluster(Subset(name="a", required=Requirements(labels=(ZONE,)))), "terms of nodes"),
         (on_cluster(Subset(name="a", patch=PATCH), selector={"role": "worker"}), "which pods the spread selects"),
     ],
 )

@@ -24,7 +24,8 @@ from reconciler.errors import InvalidInput
 from reconciler.model.capacity import Node, Pool, ReplicaShape
 from reconciler.model.cluster import Prerequisite
 from reconciler.model.ids import ClusterName
-from reconciler.model.kubernetes.scheduling import NodeTerm, Taint, Toleration
+from reconciler.model.kubernetes.requirements import Requirements
+from reconciler.model.kubernetes.scheduling import Taint, Toleration
 from reconciler.model.kubernetes.workload_spread import Subset
 from reconciler.model.plan import Choice, Move, Place, Plan, Revert
 from reconciler.model.policy import Availability, Desired
@@ -291,7 +292,7 @@ _TERMS = st.none() | st.builds(lambda one: term(tier="rented", **one), _LABELS)
 
 @given(template=_OWN, patch=_PATCHES, required=_TERMS, tolerations=st.sampled_from([(), (SPOT,)]))
 def test_what_is_counted_is_what_is_written(
-    template: dict[str, Any], patch: dict[str, Any], required: NodeTerm | None, tolerations: tuple[Toleration, ...]
+    template: dict[str, Any], patch: dict[str, Any], required: Requirements | None, tolerations: tuple[Toleration, ...]
 ) -> None:
     """Where what is written can be: a patch that breaks an object is refused when it is made."""
     subset = Subset(name="rented", required=required, tolerations=tolerations, patch=patch)

@@ -15,7 +15,8 @@ from reconciler.core.ledger import lifecycle
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.gpr import WorkspaceLimits
 from reconciler.model.ids import ClusterName, TemplateName, WorkloadId
-from reconciler.model.kubernetes.scheduling import NodeRequirement, NodeTerm, Taint, Toleration
+from reconciler.model.kubernetes.requirements import Requirement, Requirements
+from reconciler.model.kubernetes.scheduling import Taint, Toleration
 from reconciler.model.kubernetes.workload_spread import Subset, WorkloadSpread
 from reconciler.model.ledger import Ledger
 from reconciler.model.placement import Placement
@@ -334,12 +335,12 @@ def test_workloads_of_one_policy_are_kept_off_the_clusters_of_their_own_spreads(
                 name=workload.name,
                 group="apps",
                 target=WorkloadRef(namespace="demo", name=workload.name),
-                subsets=(Subset(name="only", required=NodeTerm(labels=(requirement,))),),
+                subsets=(Subset(name="only", required=Requirements(labels=(requirement,))),),
             ),
         )
         for (workload, policy), requirement in zip(
             sorted(wanted.policies.items()),
-            (NodeRequirement(key=REGION, operator="In", values=(value,)) for value in ("eu", "us")),
+            (Requirement(key=REGION, operator="In", values=(value,)) for value in ("eu", "us")),
             strict=True,
         )
     }

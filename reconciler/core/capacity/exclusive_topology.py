@@ -29,7 +29,8 @@ from reconciler.core.workloads.builtin_kinds import BUILT_IN, Kinds, kind_of
 from reconciler.core.workloads.paths import at
 from reconciler.core.workloads.pods import PodTemplateSite, TemplatePods, group_count, pod_metadata, read_pods
 from reconciler.model.capacity import ClusterObservation, ReplicaShape
-from reconciler.model.kubernetes.scheduling import NodeRequirement, NodeTerm, PodIdentity, PodOnNode
+from reconciler.model.kubernetes.requirements import Requirement, Requirements
+from reconciler.model.kubernetes.scheduling import PodIdentity, PodOnNode
 from reconciler.model.kubernetes.workload_kind import WorkloadKind
 from reconciler.model.workload import Json
 from reconciler.text.wording import count
@@ -168,9 +169,9 @@ def take_domains(room: ClusterCapacity, pairs: Iterable[tuple[DomainUnit, str]],
 def exclude_domains(shape: ReplicaShape, given: Mapping[str, Iterable[tuple[str, str]]]) -> ReplicaShape:
     """Exclude a shape from domains assigned to others, by the label that identifies their groups."""
     exclusions = tuple(
-        NodeRequirement(key=key, operator="NotIn", values=(value,)) for pairs in given.values() for key, value in pairs
+        Requirement(key=key, operator="NotIn", values=(value,)) for pairs in given.values() for key, value in pairs
     )
-    terms = tuple(replace(term, labels=term.labels + exclusions) for term in shape.node_terms or (NodeTerm(),))
+    terms = tuple(term.also(exclusions) for term in shape.node_terms or (Requirements(),))
     return replace(shape, node_terms=terms) if exclusions else shape
 
 

@@ -14,7 +14,8 @@ from reconciler.core.capacity.cluster_cache import ClusterCache
 from reconciler.core.capacity.gpu_models import INSTANCE_TYPE, NodeGpus, gpus_of_node, matches_model, same_model
 from reconciler.model.capacity import ClusterObservation, DeviceOption, DeviceRequest, ReplicaShape
 from reconciler.model.gpr import GpuAsk
-from reconciler.model.kubernetes.scheduling import NodeRequirement, NodeTerm, Toleration
+from reconciler.model.kubernetes.requirements import Requirement, Requirements, equals
+from reconciler.model.kubernetes.scheduling import Toleration
 from reconciler.model.units import ONE, Quantity, Resources
 from reconciler.text.wording import count, join_names
 
@@ -166,12 +167,12 @@ def _class_of(node_gpus: NodeGpus) -> str:
     return node_gpus.resource.replace("gpu.", "mig.", 1) if node_gpus.profile else node_gpus.resource
 
 
-def _terms(ask: GpuAsk, node_kinds: list[_GpuKind]) -> tuple[NodeTerm, ...]:
+def _terms(ask: GpuAsk, node_kinds: list[_GpuKind]) -> tuple[Requirements, ...]:
     """Restrict a replica to matching nodes: by model and machine type, or by name where no label tells the model."""
     if not (ask.shape or ask.memory or ask.instance_type):
         return ()
     terms = {
-        NodeTerm(
+        Requirements(
             labels=(
                 *_label_requirement(
                     node_kind.gpus.model_label if ask.shape or ask.memory else "", node_kind.gpus.label_value
@@ -185,9 +186,9 @@ def _terms(ask: GpuAsk, node_kinds: list[_GpuKind]) -> tuple[NodeTerm, ...]:
     unnamed = (node_kind for node_kind in node_kinds if not node_kind.gpus.model_label and (ask.shape or ask.memory))
     names = tuple(sorted(name for node_kind in unnamed for name in node_kind.nodes))
     if names:
-        terms.add(NodeTerm(fields=(NodeRequirement(key="metadata.name", operator="In", values=names),)))
+        terms.add(Requirements(fields=(Requirement(key="metadata.name", operator="In", values=names),)))
     return tuple(sorted(terms, key=repr))
 
 
-def _label_requirement(key: str, value: str) -> tuple[NodeRequirement, ...]:
-    return (NodeRequirement(key=key, operator="In", values=(value,)),) if key else ()
+def _label_requirement(key: str, value: str) -> tuple[Requirement, ...]:
+    return (equals(key, value),) if key else ()

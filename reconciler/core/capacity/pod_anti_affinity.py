@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from reconciler.core.capacity.cluster_cache import ClusterCache
-from reconciler.core.pods.label_selectors import selects
 from reconciler.model.capacity import ClusterObservation, ReplicaShape
+from reconciler.model.kubernetes.requirements import all_met
 from reconciler.model.kubernetes.scheduling import AntiAffinityTerm, PodIdentity, PodOnNode, PodRules
 
 Domain = tuple[str, str]
@@ -96,6 +96,6 @@ def _selects(rule: AntiAffinityTerm, pods: Iterable[PodIdentity]) -> bool:
     """Tell whether a term matches any of these pods; a pod of unknown namespace may match."""
     return any(
         (not rule.namespaces or not who.namespace or who.namespace in rule.namespaces)
-        and selects(rule.selector, dict(who.labels))
+        and all_met(rule.selector, dict(who.labels))
         for who in pods
     )

@@ -38,7 +38,6 @@ from reconciler.core.explain.wait_time import describe_start
 from reconciler.core.ledger.lifecycle import file_version
 from reconciler.core.observe.demand import UnseenPrimary
 from reconciler.core.observe.rollouts import RolloutFailure
-from reconciler.core.pods.node_affinity import describe_requirement
 from reconciler.core.spread.inject import placement_injection
 from reconciler.core.spread.subset_pods import Injection
 from reconciler.core.workloads import replica_count
@@ -242,9 +241,9 @@ def _changes(injection: Injection) -> Iterator[str]:
         yield f"tolerates {key}={sanitize(toleration.value)}" if toleration.value else f"tolerates {key}"
     if injection.preferred:
         labels = (label for preferred in injection.preferred for label in preferred.term.labels)
-        yield f"prefers nodes with {join_names(sanitize(describe_requirement(label)) for label in labels)}"
+        yield f"prefers nodes with {join_names(sanitize(str(label)) for label in labels)}"
     if injection.required:
-        yield f"requires nodes with {join_names(sanitize(describe_requirement(term)) for term in injection.required)}"
+        yield f"requires nodes with {join_names(sanitize(str(term)) for term in injection.required)}"
     fields = [
         sanitize(f"{part}.{name}", 80)
         for part in ("metadata", "spec")

@@ -15,16 +15,8 @@ from pydantic.alias_generators import to_camel
 
 from reconciler.core.schema.strict_model import refusal
 from reconciler.model.capacity import DeviceOption, DeviceRequest, ReplicaShape
-from reconciler.model.kubernetes.scheduling import (
-    HostPort,
-    LabelRequirement,
-    NodeRequirement,
-    NodeTerm,
-    PodRule,
-    PodRules,
-    Toleration,
-    TopologySpreadConstraint,
-)
+from reconciler.model.kubernetes.requirements import Requirement, Requirements
+from reconciler.model.kubernetes.scheduling import HostPort, PodRule, PodRules, Toleration, TopologySpreadConstraint
 from reconciler.model.units import Resources, format_quantity, parse_quantity
 from reconciler.model.workload import Json
 from reconciler.text.findings import dotted
@@ -144,9 +136,9 @@ class PodRulesRecord(BaseModel):
         )
 
 
-def _selector(requirements: Iterable[LabelRequirementRecord]) -> tuple[LabelRequirement, ...]:
+def _selector(requirements: Iterable[LabelRequirementRecord]) -> tuple[Requirement, ...]:
     return tuple(
-        LabelRequirement(key=requirement.key, operator=requirement.operator, values=tuple(requirement.values))
+        Requirement(key=requirement.key, operator=requirement.operator, values=tuple(requirement.values))
         for requirement in requirements
     )
 
@@ -195,7 +187,7 @@ def read_shape(text: str) -> ReplicaShape:
         raise refusal(f"is no replica's shape: {error}") from error
 
 
-def _requirements(requirements: tuple[NodeRequirement, ...]) -> list[Json]:
+def _requirements(requirements: tuple[Requirement, ...]) -> list[Json]:
     return [
         {"key": requirement.key, "operator": requirement.operator, "values": list(requirement.values)}
         for requirement in requirements
@@ -229,9 +221,9 @@ class NodeRequirementRecord(BaseModel):
     operator: str
     values: list[str] = []
 
-    def value(self) -> NodeRequirement:
+    def value(self) -> Requirement:
         """Return the model's value."""
-        return NodeRequirement(key=self.key, operator=self.operator, values=tuple(self.values))
+        return Requirement(key=self.key, operator=self.operator, values=tuple(self.values))
 
 
 class NodeTermRecord(BaseModel):
@@ -241,13 +233,13 @@ class NodeTermRecord(BaseModel):
     labels: list[NodeRequirementRecord] = []
     fields_: list[NodeRequirementRecord] = Field(default=[], alias="fields")
 
-    def value(self) -> NodeTerm:
+    def value(self) -> Requirements:
         """Return the model's value."""
         labels, fields = (
             tuple(node_requirement_record.value() for node_requirement_record in side)
             for side in (self.labels, self.fields_)
         )
-        return NodeTerm(labels=labels, fields=fields)
+        return Requirements(labels=labels, fields=fields)
 
 
 class DeviceOptionRecord(BaseModel):

@@ -2,45 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable
 from dataclasses import replace
 
 from reconciler.model.capacity import ReplicaShape
-from reconciler.model.kubernetes.scheduling import HostPort, LabelRequirement, PodOnNode, PodRule, PodRules
+from reconciler.model.kubernetes.requirements import all_met
+from reconciler.model.kubernetes.scheduling import HostPort, PodOnNode, PodRule, PodRules
 from reconciler.text.wording import join_names
 
 _ANY = HostPort(port=0).address
 _MIXED = "wants {} among pods of several kinds, which cannot be counted together"
 
 
-def selects(selector: Iterable[LabelRequirement], labels: Mapping[str, str]) -> bool:
-    """Tell whether a selector matches a pod's labels; a selector without requirements matches every pod."""
-    return all(
-        meets_requirement(requirement.operator, requirement.values, labels.get(requirement.key))
-        for requirement in selector
-    )
-
-
-def meets_requirement(operator: str, values: Collection[str], value: str | None) -> bool:
-    """Evaluate a requirement on the value of a label; None is a missing label, which meets NotIn."""
-    match operator:
-        case "In":
-            return value is not None and value in values
-        case "NotIn":
-            return value is None or value not in values
-        case "Exists":
-            return value is not None
-        case "DoesNotExist":
-            return value is None
-        case _:  # an operator of a future Kubernetes release
-            return False
-
-
 def may_apply(rule: PodRule, rules: PodRules, pod: PodOnNode) -> bool:
     """Tell whether a rule applies to a pod, or may where its namespace is unknown."""
     if rule.namespaces:
-        return pod.namespace in rule.namespaces and selects(rule.selector, dict(pod.labels))
-    return (not rules.namespace or pod.namespace == rules.namespace) and selects(rule.selector, dict(pod.labels))
+        return pod.namespace in rule.namespaces and all_met(rule.selector, dict(pod.labels))
+    return (not rules.namespace or pod.namespace == rules.namespace) and all_met(rule.selector, dict(pod.labels))
 
 
 def applies_for_certain(rule: PodRule, rules: PodRules) -> bool:

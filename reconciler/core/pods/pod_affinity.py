@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 
-from reconciler.core.pods.label_selectors import selects
+from reconciler.model.kubernetes.requirements import Requirement, all_met, equals
 from reconciler.model.kubernetes.scheduling import (
     AntiAffinityTerm,
     HostPort,
-    LabelRequirement,
     Labels,
     PodIdentity,
     PodOnNode,
@@ -108,11 +107,11 @@ def anti_affinity_terms(terms: Iterable[Json], namespace: str) -> Iterator[AntiA
         )
 
 
-def _requirements(selector: Json) -> Iterator[LabelRequirement]:
+def _requirements(selector: Json) -> Iterator[Requirement]:
     for key, value in sorted((selector.get("matchLabels") or {}).items()):
-        yield LabelRequirement(key=key, operator="In", values=(value,))
+        yield equals(key, value)
     for expression in selector.get("matchExpressions") or ():
-        yield LabelRequirement(
+        yield Requirement(
             key=expression["key"], operator=expression["operator"], values=tuple(expression.get("values") or ())
         )
 
@@ -160,7 +159,7 @@ def _spread_constraints(spec: Json, labels: Mapping[str, str]) -> Iterator[Topol
         )
 
 
-def _selector(term: Json, labels: Mapping[str, str], what: str) -> tuple[tuple[LabelRequirement, ...], bool]:
+def _selector(term: Json, labels: Mapping[str, str], what: str) -> tuple[tuple[Requirement, ...], bool]:
     """Read the selector of a rule, and whether it may match fewer pods; it has to match the pod itself.
 
     Keys of `matchLabelKeys` add the pod's own value, which the API server writes into the selectors of pods. A value
@@ -171,13 +170,13 @@ def _selector(term: Json, labels: Mapping[str, str], what: str) -> tuple[tuple[L
         raise _ObstacleError(f"{what} to no pods at all")
     requirements = [*_requirements(raw)]
     keys = term.get("matchLabelKeys") or ()
-    requirements += [LabelRequirement(key=key, operator="In", values=(labels[key],)) for key in keys if key in labels]
+    requirements += [equals(key, labels[key]) for key in keys if key in labels]
     requirements = [
         requirement for requirement in requirements if requirement.key not in keys or requirement.key in labels
     ]
     if term.get("mismatchLabelKeys"):
         raise _ObstacleError(f"{what} to pods that differ in a label")
-    if not selects(tuple(requirements), labels):
+    if not all_met(requirements, labels):
         raise _ObstacleError(f"{what} to other pods than its own kind")
     return tuple(dict.fromkeys(requirements)), any(key not in labels for key in keys)
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from reconciler.core.pods.pod_affinity import pod_identities, pod_rules
 from reconciler.core.pods.pod_requests import pod_requests, unstated_requests
 from reconciler.model.capacity import ReplicaShape
-from reconciler.model.kubernetes.scheduling import NodeRequirement, NodeTerm, Toleration
+from reconciler.model.kubernetes.requirements import Requirement, Requirements
+from reconciler.model.kubernetes.scheduling import Toleration
 from reconciler.model.workload import Json
 
 
@@ -34,12 +35,12 @@ def replica_shape(spec: Json, metadata: Json = None) -> ReplicaShape:
     )
 
 
-def node_terms(selector: Json) -> tuple[NodeTerm, ...] | None:
+def node_terms(selector: Json) -> tuple[Requirements, ...] | None:
     """Read a NodeSelector; None without one."""
     if not selector:
         return None
     return tuple(
-        NodeTerm(
+        Requirements(
             labels=tuple(_requirements(term.get("matchExpressions"))),
             fields=tuple(_requirements(term.get("matchFields"))),
         )
@@ -52,29 +53,26 @@ def _required_affinity(spec: Json) -> Json:
     return affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
 
 
-def _requirements(expressions: Json) -> Iterator[NodeRequirement]:
+def _requirements(expressions: Json) -> Iterator[Requirement]:
     for raw in expressions or ():
-        yield NodeRequirement(key=raw["key"], operator=raw["operator"], values=tuple(raw.get("values") or ()))
+        yield Requirement(key=raw["key"], operator=raw["operator"], values=tuple(raw.get("values") or ()))
 
 
-def _merge_term(term: NodeTerm, selector: dict[str, str]) -> tuple[NodeTerm, ...]:
+def _merge_term(term: Requirements, selector: dict[str, str]) -> tuple[Requirements, ...]:
     """Move requirements of a term into the selector where it can express them; return the rest of the term.
 
     Requirements that contradict the selector stay in the term.
     """
-    left: list[NodeRequirement] = []
+    left: list[Requirement] = []
     for label in term.labels:
-        if (
-            label.operator == "In"
-            and len(label.values) == 1
-            and selector.get(label.key, label.values[0]) == label.values[0]
-        ):
-            selector[label.key] = label.values[0]
+        value = label.single
+        if value is not None and selector.get(label.key, value) == value:
+            selector[label.key] = value
         else:
             left.append(label)
     if term.labels and not left and not term.fields:
         return ()
-    return (NodeTerm(labels=tuple(left), fields=term.fields),)
+    return (Requirements(labels=tuple(left), fields=term.fields),)
 
 
 def tolerations(spec: Json) -> Iterator[Toleration]:

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from reconciler.core.schema.strict_model import Strict, Text, refusal
-from reconciler.model.kubernetes.scheduling import NodeRequirement, NodeTerm
+from reconciler.model.kubernetes.requirements import Requirement, Requirements
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 
@@ -43,9 +43,9 @@ class RequirementShape(Strict):
                 return f"{self.operator} needs one whole number", """try 'values: ["8"]'"""
         return "", ""
 
-    def value_of(self) -> NodeRequirement:
+    def value_of(self) -> Requirement:
         """Make the model's value."""
-        return NodeRequirement(key=self.key, operator=str(self.operator), values=tuple(self.values))
+        return Requirement(key=self.key, operator=str(self.operator), values=tuple(self.values))
 
 
 class RequirementFile(RequirementShape):
@@ -67,9 +67,9 @@ class FieldRequirementFile(Strict):
     operator: Literal["In", "NotIn"] = Field(description="How the name compares.")
     values: Annotated[list[str], Field(min_length=1, max_length=1)] = Field(description="One name.")
 
-    def value_of(self) -> NodeRequirement:
+    def value_of(self) -> Requirement:
         """Make the model's value."""
-        return NodeRequirement(key=self.key, operator=self.operator, values=tuple(self.values))
+        return Requirement(key=self.key, operator=self.operator, values=tuple(self.values))
 
 
 class NodeTermFile(Strict):
@@ -78,9 +78,9 @@ class NodeTermFile(Strict):
     match_expressions: list[RequirementFile] = Field([], description="Requirements on labels.")
     match_fields: list[FieldRequirementFile] = Field([], description="Requirements on the node's name.")
 
-    def value_of(self) -> NodeTerm:
+    def value_of(self) -> Requirements:
         """Make the model's value."""
         labels, fields = self.match_expressions, self.match_fields
-        return NodeTerm(
+        return Requirements(
             labels=tuple(label.value_of() for label in labels), fields=tuple(field.value_of() for field in fields)
         )

@@ -19,7 +19,7 @@ from reconciler.core.schema.node_affinity import FieldRequirementFile, Requireme
 from reconciler.core.schema.strict_model import Anything, Labels, Metadata, Strict, Text, refusal
 from reconciler.core.schema.taints import TolerationFile
 from reconciler.model.kubernetes import workload_spread as model
-from reconciler.model.kubernetes.scheduling import NodeRequirement, NodeTerm
+from reconciler.model.kubernetes.requirements import Requirement, Requirements
 from reconciler.model.workload import Json, WorkloadRef
 from reconciler.text.findings import shortened
 
@@ -76,10 +76,10 @@ class TermFile(Strict):
     )
     match_fields: list[FieldRequirementFile] = Field([], description="Requirements on the name.")
 
-    def value_of(self) -> NodeTerm:
+    def value_of(self) -> Requirements:
         """Make the model's value."""
         labels, fields = self.match_expressions, self.match_fields
-        return NodeTerm(
+        return Requirements(
             labels=tuple(label.value_of() for label in labels), fields=tuple(field.value_of() for field in fields)
         )
 
@@ -266,7 +266,7 @@ class WorkloadSpreadFile(Strict):
             subsets=tuple(subset.value_of() for subset in spec.subsets),
             selector=selector.match_labels,
             selector_expressions=tuple(
-                NodeRequirement(
+                Requirement(
                     key=match_expression.key, operator=match_expression.operator, values=tuple(match_expression.values)
                 )
                 for match_expression in selector.match_expressions

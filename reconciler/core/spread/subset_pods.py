@@ -13,11 +13,11 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from reconciler.core.pods.node_affinity import meets_terms
 from reconciler.core.pods.strategic_merge import Unmergeable, leftover_directive, merge
 from reconciler.core.spread.subset_selection import node_requirements
 from reconciler.core.workloads.builtin_kinds import BUILT_IN
-from reconciler.model.kubernetes.scheduling import NodeRequirement, NodeTerm, Toleration
+from reconciler.model.kubernetes.requirements import Requirement
+from reconciler.model.kubernetes.scheduling import Toleration
 from reconciler.model.kubernetes.workload_spread import PreferredTerm, Subset, WorkloadSpread
 from reconciler.model.policy import Cluster
 from reconciler.model.workload import Json
@@ -35,7 +35,7 @@ class Injection:
 
     spread: WorkloadSpread
     subset: Subset
-    required: tuple[NodeRequirement, ...] = ()
+    required: tuple[Requirement, ...] = ()
     """Node requirements of its required term."""
     preferred: tuple[PreferredTerm, ...] = ()
     """Node requirements of its preferred terms."""
@@ -149,12 +149,8 @@ def _patched_parts(subset: Subset) -> tuple[str, ...]:
 
 def _node_preference(preferred: PreferredTerm, cluster: Cluster) -> PreferredTerm | None:
     """Return the node part of a preferred term; None without any, or where the cluster does not meet the rest."""
-    term = preferred.term
-    decided = NodeTerm(labels=tuple(label for label in term.labels if label.key in cluster.labels), fields=term.fields)
-    if (decided.labels or decided.fields) and not meets_terms((decided,), cluster.labels, cluster.name):
-        return None
-    left = tuple(label for label in term.labels if label.key not in cluster.labels)
-    return replace(preferred, term=NodeTerm(labels=left)) if left else None
+    left = preferred.term.given(cluster.labels, cluster.name)
+    return None if left is None or left.is_empty else replace(preferred, term=left)
 
 
 def _with_terms(affinity: Json, injected: Injection) -> dict[str, Json]:
@@ -176,13 +172,13 @@ def _with_terms(affinity: Json, injected: Injection) -> dict[str, Json]:
     return {**whole, "nodeAffinity": node}
 
 
-def _narrowed_term(term: Json, required: Sequence[NodeRequirement], loc: Loc) -> dict[str, Json]:
+def _narrowed_term(term: Json, required: Sequence[Requirement], loc: Loc) -> dict[str, Json]:
     own = _mapping(term, (*loc, _REQUIRED, _TERMS))
     own_expressions = _list(own.get("matchExpressions"), (*loc, _REQUIRED, _TERMS, "matchExpressions"))
     return {**own, "matchExpressions": [*own_expressions, *_expressions(required)["matchExpressions"]]}
 
 
-def _expressions(required: Sequence[NodeRequirement]) -> dict[str, Json]:
+def _expressions(required: Sequence[Requirement]) -> dict[str, Json]:
     return {
         "matchExpressions": [
             {

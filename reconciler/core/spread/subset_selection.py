@@ -14,11 +14,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from reconciler.core.capacity.cluster_cache import ClusterCache
-from reconciler.core.pods.node_affinity import meets_terms
 from reconciler.core.pods.pod_shape import node_terms, tolerations
 from reconciler.core.pods.strategic_merge import Unmergeable, merge
 from reconciler.model.capacity import ClusterObservation, ReplicaShape
-from reconciler.model.kubernetes.scheduling import Labels, NodeRequirement, NodeTerm
+from reconciler.model.kubernetes.requirements import Requirement, Requirements, all_met, equals
+from reconciler.model.kubernetes.scheduling import Labels
 from reconciler.model.kubernetes.workload_spread import Subset, WorkloadSpread
 from reconciler.model.policy import Cluster
 from reconciler.model.workload import Json
@@ -45,10 +45,7 @@ def selects_cluster(subset: Subset, cluster: Cluster) -> bool:
     term = subset.required
     if term is None:
         return True
-    if not (term.labels or term.fields):
-        return False  # as Kubernetes has it: a term that asks for nothing is met by nothing
-    own = NodeTerm(labels=tuple(label for label in term.labels if label.key in cluster.labels), fields=term.fields)
-    return not (own.labels or own.fields) or meets_terms((own,), cluster.labels, cluster.name)
+    return not term.is_empty and term.given(cluster.labels, cluster.name) is not None
 
 
 def allows_cluster(subset: Subset, cluster: Cluster) -> bool:
@@ -57,10 +54,9 @@ def allows_cluster(subset: Subset, cluster: Cluster) -> bool:
     return selects_cluster(subset, cluster) and not node_requirements(subset, cluster) and not closed
 
 
-def node_requirements(subset: Subset, cluster: Cluster) -> tuple[NodeRequirement, ...]:
+def node_requirements(subset: Subset, cluster: Cluster) -> tuple[Requirement, ...]:
     """List the requirements of a subset on the nodes of one of its clusters."""
-    labels = () if subset.required is None else subset.required.labels
-    return tuple(label for label in labels if label.key not in cluster.labels)
+    return () if subset.required is None else subset.required.undecided(cluster.labels)
 
 
 def has_required_node(subset: Subset, cluster: Cluster, seen: ClusterObservation | None) -> bool:
@@ -70,7 +66,7 @@ def has_required_node(subset: Subset, cluster: Cluster, seen: ClusterObservation
         return not requirements
     labelled = [{**pool.labels, **node.labels} for pool in seen.pools for node in pool.nodes]
     labelled += [{**node.labels} for node in seen.closed]
-    return any(meets_terms((NodeTerm(labels=requirements),), labels, "") for labels in labelled)
+    return any(all_met(requirements, labels) for labels in labelled)
 
 
 def preference_weight(subset: Subset, cluster: Cluster, seen: ClusterObservation | None) -> int:
@@ -83,7 +79,7 @@ def preference_weight(subset: Subset, cluster: Cluster, seen: ClusterObservation
         sum(
             preferred_term.weight
             for preferred_term in subset.preferred
-            if meets_terms((preferred_term.term,), {**cluster.labels, **labels}, cluster.name)
+            if preferred_term.term.are_met({**cluster.labels, **labels}, cluster.name)
         )
         for labels in (labelled or [{}])
     )
@@ -107,11 +103,8 @@ def _node_labels(seen: ClusterObservation, keys: tuple[str, ...]) -> Sequence[Ma
 
 def selects_pods(spread: WorkloadSpread, labels: Mapping[str, str]) -> bool:
     """Tell whether a spread's selector matches a pod's labels; without a selector every pod matches."""
-    requirements = (
-        *(NodeRequirement(key=key, operator="In", values=(value,)) for key, value in spread.selector.items()),
-        *spread.selector_expressions,
-    )
-    return not requirements or meets_terms((NodeTerm(labels=requirements),), labels, "")
+    selector = (equals(key, value) for key, value in spread.selector.items())
+    return all_met((*selector, *spread.selector_expressions), labels)
 
 
 def with_subset_terms(shape: ReplicaShape, subset: Subset, cluster: Cluster) -> ReplicaShape:
@@ -119,7 +112,7 @@ def with_subset_terms(shape: ReplicaShape, subset: Subset, cluster: Cluster) -> 
     requirements = node_requirements(subset, cluster)
     terms = shape.node_terms
     if requirements:
-        terms = tuple(replace(term, labels=term.labels + requirements) for term in terms or (NodeTerm(),))
+        terms = tuple(term.also(requirements) for term in terms or (Requirements(),))
     lasting = tuple(toleration for toleration in subset.tolerations if toleration.seconds is None)
     return replace(shape, node_terms=terms, tolerations=shape.tolerations + lasting)
 

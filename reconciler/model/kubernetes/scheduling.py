@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
+from reconciler.model.kubernetes.requirements import Requirement
 from reconciler.model.units import Quantity, Resources
 
 Labels: TypeAlias = tuple[tuple[str, str], ...]
@@ -25,16 +26,6 @@ class HostPort(NamedTuple):
     """`0.0.0.0` binds every address; it is the default where a pod names none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LabelRequirement:
-    """A condition on a label of a pod."""
-
-    key: str
-    operator: str
-    """In, NotIn, Exists or DoesNotExist."""
-    values: tuple[str, ...] = ()
-
-
 class PodIdentity(NamedTuple):
     """Properties of a pod that the rules of other pods match."""
 
@@ -48,7 +39,7 @@ class AntiAffinityTerm(NamedTuple):
 
     key: str
     """The topology key."""
-    selector: tuple[LabelRequirement, ...]
+    selector: tuple[Requirement, ...]
     """Pods that the term keeps out of its domain."""
     namespaces: tuple[str, ...] = ()
     """Namespaces of these pods; empty for all."""
@@ -72,7 +63,7 @@ class PodRule:
 
     key: str
     """The topology key."""
-    selector: tuple[LabelRequirement, ...]
+    selector: tuple[Requirement, ...]
     namespaces: tuple[str, ...] = ()
     """Namespaces of the pods; empty for the pod's own."""
     wide: bool = False
@@ -171,25 +162,6 @@ class Toleration:
     effect: str = ""
     seconds: int | None = None
     """How long a pod may stay on a tainted node; no condition on where replicas fit."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeRequirement:
-    """A condition on a label of a node."""
-
-    key: str
-    operator: str
-    """In, NotIn, Exists, DoesNotExist, Gt or Lt."""
-    values: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeTerm:
-    """A node selector term: requirements that hold together. A term without requirements selects no node."""
-
-    labels: tuple[NodeRequirement, ...] = ()
-    fields: tuple[NodeRequirement, ...] = ()
-    """Requirements on node fields; Kubernetes supports metadata.name alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

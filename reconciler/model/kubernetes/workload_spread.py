@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from reconciler.model.kubernetes.scheduling import NodeRequirement, NodeTerm, Toleration
+from reconciler.model.kubernetes.requirements import Requirement, Requirements
+from reconciler.model.kubernetes.scheduling import Toleration
 from reconciler.model.workload import Json, WorkloadRef
 
 
@@ -31,7 +32,7 @@ class PreferredTerm:
     """A preferred node selector term with a weight from 1 to 100."""
 
     weight: int
-    term: NodeTerm
+    term: Requirements
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +40,7 @@ class Subset:
     """An ordered target of a WorkloadSpread."""
 
     name: str
-    required: NodeTerm | None = None
+    required: Requirements | None = None
     """Selects clusters, and nodes in them; None selects all. Requirements on labels of a Cluster are evaluated on the
     Cluster; any others select its nodes and are written into the pod template."""
     preferred: tuple[PreferredTerm, ...] = ()
@@ -64,7 +65,7 @@ class WorkloadSpread:
     subsets: tuple[Subset, ...]
     selector: Mapping[str, str] = field(default_factory=dict)
     """Labels of the pods that are changed; empty for all."""
-    selector_expressions: tuple[NodeRequirement, ...] = ()
+    selector_expressions: tuple[Requirement, ...] = ()
     """Further conditions on these labels (In, NotIn, Exists, DoesNotExist)."""
     replicas_paths: tuple[str, ...] = ()
     """Fields of the replicas of the changed pods, where their labels do not select them."""

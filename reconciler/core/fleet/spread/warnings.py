@@ -15,7 +15,6 @@ from reconciler.core.engines.subset_patches import installs_chart, missing_targe
 from reconciler.core.expressions.dialect import has_expression
 from reconciler.core.fleet.objects import MAX_LISTED_NAMES, first_names
 from reconciler.core.observe.counted_object import WORKLOAD
-from reconciler.core.pods.node_affinity import meets_terms
 from reconciler.core.schema.workloadspread import WorkloadSpreadFile
 from reconciler.core.spread.inject import inject_subset, target_indexes
 from reconciler.core.spread.subset_pods import Injection, has_ordinals, injection, ordinals_start
@@ -24,7 +23,7 @@ from reconciler.core.workloads.builtin_kinds import Kinds, kind_of
 from reconciler.core.workloads.paths import at
 from reconciler.errors import InvalidInput, Problem, Severity
 from reconciler.model.ids import ClusterName
-from reconciler.model.kubernetes.scheduling import NodeRequirement, NodeTerm
+from reconciler.model.kubernetes.requirements import Requirement
 from reconciler.model.kubernetes.workload_spread import Subset, WorkloadSpread
 from reconciler.model.policy import BurstPolicy, Cluster, Desired, StrategyName, Workspace
 from reconciler.model.workload import Json, StepType, WorkloadRef, WorkloadTemplate
@@ -213,11 +212,10 @@ def warn_shared_ordinals(
             yield Finding(loc=(*_SUBSETS, index), message=str(error), hint=hint, severity=Severity.WARNING)
 
 
-def _meets(requirement: NodeRequirement, cluster: Cluster) -> bool:
+def _meets(requirement: Requirement, cluster: Cluster) -> bool:
     """Return whether a cluster meets a requirement by its labels, or leaves it to its nodes."""
-    return requirement.key not in cluster.labels or meets_terms(
-        (NodeTerm(labels=(requirement,)),), cluster.labels, cluster.name
-    )
+    value = cluster.labels.get(requirement.key)
+    return value is None or requirement.is_met(value)
 
 
 def warn_unmatched_selector(

@@ -9,8 +9,8 @@ from typing import TypeAlias
 
 from reconciler.core.observe.kubernetes.capacity.nodes import NodeRecord
 from reconciler.core.observe.kubernetes.capacity.resource_slices import Device, DeviceScope, SliceRecord
-from reconciler.core.pods.node_affinity import meets_terms
 from reconciler.model.capacity import DeviceId, DeviceKind, DeviceStock
+from reconciler.model.kubernetes.requirements import any_met
 
 _Lot: TypeAlias = tuple[DeviceScope, DeviceKind, str]
 """Devices of one scope, kind, and family; the family is empty for a device of its own."""
@@ -143,4 +143,4 @@ def _nodes_in_scope(reach: DeviceScope, nodes: Mapping[str, NodeRecord]) -> Iter
         return nodes
     if not reach.terms:  # a scope in an unknown form
         return ()
-    return [name for name, record in nodes.items() if meets_terms(reach.terms, dict(record.labels), name)]
+    return [name for name, record in nodes.items() if any_met(reach.terms, dict(record.labels), name)]

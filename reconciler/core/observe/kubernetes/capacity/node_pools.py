@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 
 from reconciler.core.pods.pod_requests import parse_amounts
 from reconciler.model.capacity import NodePool
+from reconciler.model.kubernetes.requirements import Requirement, allowed_values
 from reconciler.model.kubernetes.scheduling import Taint
 from reconciler.model.units import Quantity, Resources
 from reconciler.model.workload import Json
@@ -26,24 +28,15 @@ def read_node_pool(raw: Json) -> NodePool:
             for item in node.get("taints") or ()
         ),
         labels=dict(sorted(((template.get("metadata") or {}).get("labels") or {}).items())),
-        requirements=_requirements(node.get("requirements") or ()),
+        requirements=allowed_values(_requirements(node.get("requirements") or ())),
     )
 
 
-def _requirements(raw: Json) -> dict[str, tuple[str, ...]]:
-    """Read the values that requirements leave for labels: those that are in each list of values for a label.
-
-    Of other operators than In, and of what providers add, the values are unknown.
-    """
-    values: dict[str, frozenset[str]] = {}
+def _requirements(raw: Json) -> Iterator[Requirement]:
+    """Read the requirements of a NodePool. Labels that providers add have unknown values."""
     for item in raw:
-        if item.get("operator") == "In":
-            listed = frozenset(map(str, item.get("values") or ()))
-            values[item["key"]] = values.get(item["key"], listed) & listed
-    for item in raw:
-        if item.get("operator") == "NotIn" and item["key"] in values:
-            values[item["key"]] -= frozenset(map(str, item.get("values") or ()))
-    return {key: tuple(sorted(left)) for key, left in sorted(values.items())}
+        values = tuple(map(str, item.get("values") or ()))
+        yield Requirement(key=item["key"], operator=item.get("operator") or "", values=values)
 
 
 def _obstacle(raw: Json) -> str:

@@ -14,7 +14,7 @@ from sys import intern
 from reconciler.core.pods.pod_requests import parse_amounts
 from reconciler.core.pods.pod_shape import node_terms
 from reconciler.model.capacity import AttributeValue, DeviceKind
-from reconciler.model.kubernetes.scheduling import NodeTerm
+from reconciler.model.kubernetes.requirements import Requirements
 from reconciler.model.units import Quantity
 from reconciler.model.workload import Json
 
@@ -32,7 +32,7 @@ class DeviceScope:
 
     node: str = ""
     everywhere: bool = False
-    terms: tuple[NodeTerm, ...] = ()
+    terms: tuple[Requirements, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,5 +153,5 @@ def _kind(
 
 
 @lru_cache(maxsize=4096)
-def _shared_reach(node: str, everywhere: bool, terms: tuple[NodeTerm, ...]) -> DeviceScope:  # noqa: FBT001 - a cache has no names
+def _shared_reach(node: str, everywhere: bool, terms: tuple[Requirements, ...]) -> DeviceScope:  # noqa: FBT001 - a cache has no names
     return DeviceScope(node=node, everywhere=everywhere, terms=terms)
