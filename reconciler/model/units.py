@@ -91,6 +91,14 @@ def parse_duration(text: str) -> timedelta:
     return timedelta(microseconds=int(seconds * 1_000_000))
 
 
+def bounded_seconds(number: int) -> timedelta:
+    """Return seconds that others wrote as a duration from zero to `MAX_DURATION`.
+
+    Kubernetes takes 64 bits of seconds, which neither a duration nor a moment that it leads to can hold.
+    """
+    return timedelta(seconds=min(max(0, number), int(MAX_DURATION.total_seconds())))
+
+
 def meant_duration(text: str) -> str:
     """Return the duration that ``4 hours`` or ``90`` means, as it is written; empty where none is to be seen."""
     words = _MEANT.fullmatch(text)

@@ -8,6 +8,7 @@ from functools import lru_cache
 
 YEARS = (2000, 2200)
 """The valid years. A later one comes from a broken clock, and adding a duration to it may overflow."""
+_FIRST, _LAST = datetime(YEARS[0], 1, 1, tzinfo=UTC), datetime(YEARS[1], 12, 31, tzinfo=UTC)
 NO_SUCH_YEAR = f"is not between the years {YEARS[0]} and {YEARS[1]}"
 
 UTC_PATTERN = r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z$"
@@ -24,6 +25,15 @@ def format_time(at: datetime) -> str:
 def is_plausible(at: datetime) -> bool:
     """Return whether a moment, in UTC, lies in a year that durations can be added to and subtracted from."""
     return YEARS[0] <= at.year <= YEARS[1]
+
+
+def read_moment(text: str) -> datetime:
+    """Return the moment that an object of a cluster states, in UTC; one beyond `YEARS` as the nearest in them.
+
+    A moment without a time zone is taken for UTC. Raises ValueError for what is no moment.
+    """
+    moment = datetime.fromisoformat(text)
+    return min(max(moment if moment.tzinfo else moment.replace(tzinfo=UTC), _FIRST), _LAST).astimezone(UTC)
 
 
 def parse_time(text: str) -> datetime:

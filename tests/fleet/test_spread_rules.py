@@ -341,6 +341,16 @@ REFUSED = {
         ),
         "9: spec.scheduleStrategy.adaptive.unschedulableDuration: -1 is less than 0 (try 300)",
     ),
+    "a recovery beyond all calendars": (
+        (
+            "subsets: [{name: a}]\nscheduleStrategy: {type: Adaptive, adaptive: {rescheduleCriticalSeconds: 3, "
+            "unschedulableDuration: 300000000000}}"
+        ),
+        (
+            "9: spec.scheduleStrategy.adaptive.unschedulableDuration: 300000000000 seconds are longer than ten years"
+            " (try 300)"
+        ),
+    ),
     "a selector": (
         "subsets: [{name: a}]\ntargetFilter: {selector: {matchExpressions: [{key: k, operator: Is}]}}",
         "9: spec.targetFilter: selector parse error: matchExpressions[0]: 'Is' is no operator (try In, NotIn, Exists",

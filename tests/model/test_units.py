@@ -1,6 +1,6 @@
 """Quantities and durations are exact, and read as Kubernetes and EGS write them."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 
 import pytest
@@ -11,6 +11,7 @@ from reconciler.model.units import (
     ONE,
     Quantity,
     Resources,
+    bounded_seconds,
     format_duration,
     format_quantity,
     parse_duration,
@@ -83,6 +84,15 @@ def test_nothing_below_a_second_above_ten_years_or_negative_is_a_duration(text: 
 @given(st.integers(1, 10**8))
 def test_every_duration_is_read_back(seconds: int) -> None:
     assert parse_duration(format_duration(timedelta(seconds=seconds))) == timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize(
+    ("number", "seconds"),
+    [(-5, 0), (0, 0), (600, 600), (90 * 10**12, 3650 * 86400), (2**63 - 1, 3650 * 86400), (10**400, 3650 * 86400)],
+)
+def test_seconds_of_others_lie_between_nothing_and_ten_years(number: int, seconds: int) -> None:
+    assert bounded_seconds(number) == timedelta(seconds=seconds)
+    assert datetime(2200, 12, 31, tzinfo=UTC) + bounded_seconds(number)
 
 
 def test_nothing_less_than_nothing_is_free() -> None:

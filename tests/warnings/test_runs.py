@@ -77,6 +77,8 @@ def test_nothing_is_told_of_what_has_the_time_it_takes_or_serves(made: Json, dur
     [
         (job(), "it runs once, and may take any time"),
         (job(3600), "it may run for 1h"),
+        (job(90 * 10**12), "it may run for 3650d"),
+        (job(2**63 - 1), "it may run for 3650d"),
         (job("{{ 60 * replicas }}"), "it runs once, and may take any time"),
         (job_set(60, 3600), "it may run for 1h"),
         (job_set(60, None), "it runs once, and may take any time"),

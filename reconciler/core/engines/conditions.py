@@ -6,6 +6,7 @@ import re
 from datetime import datetime
 
 from reconciler.model.workload import Json
+from reconciler.text.timestamps import read_moment
 
 _UNREACHED = re.compile(
     r"connection refused|connection reset by peer|i/o timeout|no such host|no route to host|network is unreachable"
@@ -25,7 +26,7 @@ def condition(raw: Json, kind: str) -> Json:
 
 def first_time(*times: Json) -> datetime | None:
     """Read the first time that is given."""
-    return next((datetime.fromisoformat(str(text)) for text in times if text), None)
+    return next((read_moment(str(text)) for text in times if text), None)
 
 
 def is_unreachable(message: str) -> bool:

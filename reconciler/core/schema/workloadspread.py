@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import timedelta
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
@@ -20,6 +19,7 @@ from reconciler.core.schema.strict_model import Anything, Labels, Metadata, Stri
 from reconciler.core.schema.taints import TolerationFile
 from reconciler.model.kubernetes import workload_spread as model
 from reconciler.model.kubernetes.requirements import Requirement, Requirements
+from reconciler.model.units import bounded_seconds
 from reconciler.model.workload import Json, WorkloadRef
 from reconciler.text.findings import shortened
 
@@ -272,8 +272,8 @@ class WorkloadSpreadFile(Strict):
                 for match_expression in selector.match_expressions
             ),
             replicas_paths=tuple(spec.target_filter.replicas_path_list),
-            reschedule=timedelta(seconds=seconds) if seconds else None,
-            recovery=timedelta(seconds=adaptive.unschedulable_duration if adaptive is not None else RECOVERY),
+            reschedule=bounded_seconds(seconds) if seconds else None,
+            recovery=bounded_seconds(adaptive.unschedulable_duration if adaptive is not None else RECOVERY),
             path=path,
             line=line,
         )

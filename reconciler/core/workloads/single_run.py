@@ -13,6 +13,7 @@ from reconciler.core.workloads.podless_kinds import makes_no_pods
 from reconciler.core.workloads.wrapped_kinds import runs_once_by
 from reconciler.model.ids import ClusterName
 from reconciler.model.kubernetes.workload_kind import Path, WorkloadKind
+from reconciler.model.units import bounded_seconds
 from reconciler.model.workload import DeploySpec, Json, WorkloadRef
 from reconciler.text.wording import count
 
@@ -51,7 +52,10 @@ def may_succeed(spec: DeploySpec, ref: WorkloadRef | None, kinds: Kinds) -> bool
 
 
 def longest_run(spec: DeploySpec, kinds: Kinds) -> timedelta | None:
-    """Return after how long the deadlines of what runs once have ended all of it; None where any of it has none."""
+    """Return after how long the deadlines of what runs once have ended all of it, ten years at most.
+
+    None where any of it has no deadline.
+    """
     if spec.helm or spec.commands:
         return None
     runs = [(manifest, kind) for manifest, kind in _with_pods(spec, kinds) if kind is not None and kind.once]
@@ -61,7 +65,7 @@ def longest_run(spec: DeploySpec, kinds: Kinds) -> timedelta | None:
         for item in items(manifest, kind.deadline)
     ]
     seconds = [deadline for deadline in deadlines if type(deadline) is int]
-    return timedelta(seconds=max(seconds)) if seconds and len(seconds) == len(deadlines) else None
+    return bounded_seconds(max(seconds)) if seconds and len(seconds) == len(deadlines) else None
 
 
 def complete_objects(spec: DeploySpec, kinds: Kinds) -> int | None:

@@ -37,6 +37,7 @@ from reconciler.core.workloads import pod_template
 from reconciler.core.workloads.builtin_kinds import NO_KINDS, SPREAD, kinds_named
 from reconciler.errors import Severity
 from reconciler.model.kubernetes.workload_spread import Bound
+from reconciler.model.units import MAX_DURATION
 from reconciler.model.workload import Json
 from reconciler.text.findings import Finding, Loc, shortened
 from reconciler.text.spelling import nearest
@@ -352,6 +353,9 @@ def _strategy(strategy: StrategyFile, subsets: list[SubsetFile]) -> Iterator[Fin
     )
     if adaptive.unschedulable_duration < 0:
         message = f"{adaptive.unschedulable_duration} is less than 0"
+        yield Finding(loc=(*_ADAPTIVE, "unschedulableDuration"), message=message, hint="try 300")
+    elif adaptive.unschedulable_duration > MAX_DURATION.total_seconds():
+        message = f"{adaptive.unschedulable_duration} seconds are longer than ten years"
         yield Finding(loc=(*_ADAPTIVE, "unschedulableDuration"), message=message, hint="try 300")
     elif seconds is not None and not 0 <= seconds <= most:
         hint = "try 30" if most > 0 and seconds < 0 else f"try {most}" if most > 0 else "raise unschedulableDuration"

@@ -12,12 +12,12 @@ from datetime import datetime
 from fractions import Fraction
 from math import ceil
 
-from reconciler.core.observe.kubernetes.pods import read_time
 from reconciler.core.observe.kubernetes.resources import SIGNAL_KINDS, Owner, Resource, owner_of
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.signal import ReplicaRequest
 from reconciler.model.units import ONE, Quantity, parse_quantity
 from reconciler.model.workload import Json
+from reconciler.text.timestamps import read_moment
 
 _TOLERANCE = Fraction(1, 10)
 """The tolerance of a metric above its target; a cluster may have another default, which it does not publish."""
@@ -98,7 +98,7 @@ def read_autoscaler(raw: Json) -> AutoscalerRecord | None:
         signal=f"{SIGNAL_KINDS[Resource.AUTOSCALERS]} {metadata['namespace']}/{metadata['name']}",
         maximum=maximum,
         current=status.get("currentReplicas") or 0,
-        since=max(read_time(time) for time in times if time),
+        since=max(read_moment(time) for time in times if time),
         wishes=_largest(_wishes(spec, status)),
     )
 

@@ -12,7 +12,7 @@ from reconciler.core.observe.kubernetes.ownership import (
     labelled_owners,
     memberships,
 )
-from reconciler.core.observe.kubernetes.pods import Unscheduled, controller_of, read_time
+from reconciler.core.observe.kubernetes.pods import Unscheduled, controller_of
 from reconciler.core.observe.kubernetes.releases import release_of
 from reconciler.core.observe.kubernetes.resources import Owner, Resource
 from reconciler.core.pods.pod_affinity import pod_on_node
@@ -23,6 +23,7 @@ from reconciler.core.workloads.portable_object import is_managed_by_multikueue
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.kubernetes.scheduling import PodOnNode
 from reconciler.model.workload import ContainerSummary, Json
+from reconciler.text.timestamps import read_moment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +102,7 @@ def _replica_failure(status: Json) -> Unscheduled | None:
         since = condition.get("lastTransitionTime")
         if condition.get("type") == "ReplicaFailure" and condition.get("status") == "True" and since:
             return Unscheduled(
-                since=read_time(since), cause=pod_failures.describe_refusal(condition.get("message") or "")
+                since=read_moment(since), cause=pod_failures.describe_refusal(condition.get("message") or "")
             )
     return None
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from reconciler.core.capacity.gpu_models import gpus_of_pod
 from reconciler.core.capacity.pod_requirements import pods_of_spec
-from reconciler.core.observe.kubernetes.pods import Unscheduled, controller_of, read_time
+from reconciler.core.observe.kubernetes.pods import Unscheduled, controller_of
 from reconciler.core.observe.kubernetes.releases import release_of
 from reconciler.core.observe.kubernetes.resources import CustomResource
 from reconciler.core.workloads.builtin_kinds import Kinds, kind_of
@@ -16,6 +16,7 @@ from reconciler.core.workloads.portable_object import is_managed_by_multikueue
 from reconciler.model.capacity import ObservedGroup, ReplicaShape
 from reconciler.model.units import Resources
 from reconciler.model.workload import ContainerSummary, DeploySpec, Json, ManifestResource, Step, StepType
+from reconciler.text.timestamps import read_moment
 
 _VOLCANO = "batch.volcano.sh/Job"
 HELD_BACK = "Volcano holds back its pods"
@@ -32,7 +33,7 @@ def read_admission_wait(resource: CustomResource, raw: Json) -> Unscheduled | No
     if resource.name != _VOLCANO or state.get("phase") != "Pending" or "deletionTimestamp" in metadata:
         return None
     since = state.get("lastTransitionTime") or metadata.get("creationTimestamp")
-    return Unscheduled(since=read_time(since), cause=HELD_BACK) if since else None
+    return Unscheduled(since=read_moment(since), cause=HELD_BACK) if since else None
 
 
 _NO_PODS = ReplicaShape(requests=Resources())

@@ -16,7 +16,7 @@ from datetime import datetime
 
 from reconciler.core.observe.kubernetes.members import FollowedWorkloads
 from reconciler.core.observe.kubernetes.placement_pods import PlacementProgress
-from reconciler.core.observe.kubernetes.pods import POD_GROUP, admission_key, controller_of, object_admission, read_time
+from reconciler.core.observe.kubernetes.pods import POD_GROUP, admission_key, controller_of, object_admission
 from reconciler.core.observe.kubernetes.record_store import RecordStore
 from reconciler.core.observe.kubernetes.replica_asks import AskRecord
 from reconciler.core.observe.kubernetes.resources import SIGNAL_KINDS, Owner, Resource
@@ -28,6 +28,7 @@ from reconciler.model.placement import PLACEMENT_LABEL
 from reconciler.model.signal import ReplicaRequest
 from reconciler.model.workload import Json
 from reconciler.text.redaction import redacted
+from reconciler.text.timestamps import read_moment
 
 _LACKING = frozenset(
     {
@@ -131,7 +132,7 @@ def read_queued(raw: Json) -> QueuedRecord | None:
         owner=owner,
         signal=sys.intern(_queue(spec)),
         replicas=replicas,
-        since=read_time(reserved["lastTransitionTime"]),
+        since=read_moment(reserved["lastTransitionTime"]),
         cause=sys.intern(_cause(reserved, checks)[:_LONGEST]),
         shape=shape,
     )
@@ -161,7 +162,7 @@ def read_hold(raw: Json, unlabelled: AbstractSet[tuple[str, str]] = frozenset())
         placement=placement,
         admission=object_admission(owner) if owner is not None and by_object else _admission(metadata, owner),
         pods=0 if evicted and has_quota else unmade,  # its pods are being ended
-        since=None if has_quota or not reserved else read_time(reserved["lastTransitionTime"]),
+        since=None if has_quota or not reserved else read_moment(reserved["lastTransitionTime"]),
         shape=shape,
         evicted=evicted,
         message=sys.intern(_describe_hold(spec, status, conditions)[:_LONGEST_HOLD]),

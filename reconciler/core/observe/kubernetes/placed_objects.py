@@ -11,7 +11,6 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime
 
-from reconciler.core.observe.kubernetes.pods import read_time
 from reconciler.core.observe.kubernetes.resources import CustomResource, Owner
 from reconciler.core.workloads.watch import ChangeEffect, key_of
 from reconciler.model.capacity import FailedObject
@@ -19,6 +18,7 @@ from reconciler.model.ids import PlacementName
 from reconciler.model.kubernetes.workload_kind import WorkloadKind
 from reconciler.model.placement import PLACEMENT_LABEL
 from reconciler.model.workload import Json
+from reconciler.text.timestamps import read_moment
 from reconciler.text.wording import engine_message
 
 
@@ -45,7 +45,7 @@ def read_placed(raw: Json, kind: WorkloadKind) -> PlacedRecord | None:
     complete, failed = conditions.get(kind.complete), conditions.get(kind.failed)
     return PlacedRecord(
         placement=PlacementName(placement),
-        complete_at=None if complete is None else read_time(complete["lastTransitionTime"]),
+        complete_at=None if complete is None else read_moment(complete["lastTransitionTime"]),
         failed=None if failed is None else _failed(f"{kind.kind} {metadata['name']}", failed),
     )
 
@@ -53,7 +53,7 @@ def read_placed(raw: Json, kind: WorkloadKind) -> PlacedRecord | None:
 def _failed(name: str, condition: Json) -> FailedObject:
     said = engine_message(condition.get("message") or condition.get("reason"))
     message = f"{name} has failed: {said}" if said else f"{name} has failed"
-    return FailedObject(message=message, since=read_time(condition["lastTransitionTime"]))
+    return FailedObject(message=message, since=read_moment(condition["lastTransitionTime"]))
 
 
 class PlacedObjects:

@@ -27,6 +27,7 @@ from reconciler.model.kubernetes.scheduling import PodOnNode
 from reconciler.model.placement import PLACEMENT_LABEL
 from reconciler.model.units import Resources
 from reconciler.model.workload import Json
+from reconciler.text.timestamps import read_moment
 
 _FINISHED = frozenset({"Succeeded", "Failed"})
 _ADMITTED = "kueue.x-k8s.io/topology"
@@ -140,7 +141,7 @@ def read_success(raw: Json) -> datetime | None:
     containers = [state for entry in status.get("containerStatuses") or () if (state := entry.get("state"))]
     ends = [end for state in containers if (end := (state.get("terminated") or {}).get("finishedAt"))]
     moments = ends or [moment for moment in (metadata.get("creationTimestamp"),) if moment]
-    return max(map(read_time, moments)) if moments else None
+    return max(map(read_moment, moments)) if moments else None
 
 
 def admission_key(namespace: str, pod: str, labels: Mapping[str, str]) -> str:
@@ -163,11 +164,6 @@ def controller_of(metadata: Json) -> Owner | None:
     return None
 
 
-def read_time(text: str) -> datetime:
-    """Read a timestamp of the API server."""
-    return datetime.fromisoformat(text)
-
-
 def _held(metadata: Json, spec: Json, status: Json) -> Unscheduled | None:
     """Read since when and why a pod is unscheduled; None until the scheduler has tried it."""
     for condition in status.get("conditions") or ():
@@ -180,7 +176,7 @@ def _held(metadata: Json, spec: Json, status: Json) -> Unscheduled | None:
         else:  # SchedulerError and the like: the scheduler tries again
             cause = None
         since = condition.get("lastTransitionTime") or metadata.get("creationTimestamp")
-        return Unscheduled(since=read_time(since), cause=cause) if cause and since else None
+        return Unscheduled(since=read_moment(since), cause=cause) if cause and since else None
     return None
 
 
