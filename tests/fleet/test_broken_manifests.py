@@ -71,6 +71,19 @@ def test_values_that_hold_an_expression_are_passed_over_and_no_others() -> None:
     assert "limits.cpu: 'lots' is not a quantity" in error
 
 
+@pytest.mark.parametrize("limits", ['"{{ replicas }}"', '"{{ cluster.labels }}"'])
+def test_template_stays_in_force_with_an_expression_in_place_of_all_limits(limits: str) -> None:
+    desired = load(
+        {
+            **FLEET,
+            "templates/vllm.yaml": with_pods(f"{{containers: [{{name: main, resources: {{limits: {limits}}}}}]}}"),
+        }
+    )
+    assert errors(desired) == []
+    (container,) = desired.templates[VLLM].containers
+    assert container.resources is None
+
+
 def test_the_last_good_version_of_the_template_stays_in_force(remote: Remote, repository: GitRepository) -> None:
     remote.commit("main", {**FLEET, "templates/vllm.yaml": limited("8"), "templates/chat.yaml": another()})
     commit = remote.commit("main", {"templates/vllm.yaml": limited("eight")})

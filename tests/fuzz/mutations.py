@@ -16,7 +16,8 @@ import yaml
 ROOT = Path(__file__).parent.parent.parent
 
 ODD: tuple[Any, ...] = (
-    None, True, False, 0, -1, 1, 2**31, 2**63, 2**64, -(2**63), 10**40, 0.5, 1e308, -0.0, "", " ", "0", "-1", "1e999",
+    None, True, False, 0, -1, 1, 2**31, 3 * 10**11, 9 * 10**13, 2**63 - 1, 2**63, 2**64,
+    -(2**63), 10**40, 0.5, 1e308, -0.0, "", " ", "0", "-1", "1e999",
     "1Ei", "1n", "9" * 400, "0.1", "1h", "-5m", "99999999h", "0s", "2026-11-20T10:00:00Z",
     "0001-01-01T00:00:00Z",
     "9999-12-31T23:59:59Z", "2026-02-30T00:00:00Z", "2026-11-20T10:00:00+23:59", "{{ 1e999 }}", "{{ replicas }}",
@@ -89,7 +90,11 @@ def changed_document(random: Random, corpus: Corpus, document: Any) -> Any:
         if not nodes:
             return document
         owner, key, node = random.choice(nodes)
-        match random.randrange(8):
+        match random.randrange(9):
+            case 8:
+                # What reads a mapping or a list meets something else.
+                owner, key, _ = random.choice([node for node in nodes if isinstance(node[2], dict | list)] or nodes)
+                owner[key] = copy.deepcopy(random.choice(ODD))
             case 0 | 1 | 2:
                 owner[key] = copy.deepcopy(random.choice(ODD))
             case 3:

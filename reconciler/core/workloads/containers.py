@@ -85,9 +85,15 @@ def _digest(command: Json) -> str | None:
 
 
 def _resources(resources: Json) -> str | None:
-    """Write requests as ``cpu 4, nvidia.com/gpu 8``, limits where nothing is requested; None for an expression."""
-    stated = resources if isinstance(resources, Mapping) else {}
-    amounts = {**(stated.get("limits") or {}), **(stated.get("requests") or {})}
+    """Write requests as ``cpu 4, nvidia.com/gpu 8``, limits where nothing is requested.
+
+    None where an expression says them, or what is written there is no amount.
+    """
+    stated = {} if resources is None else resources
+    parts = [stated.get(part) or {} for part in ("limits", "requests")] if isinstance(stated, Mapping) else [stated]
+    if not all(isinstance(part, Mapping) for part in parts):
+        return None
+    amounts = {name: amount for part in parts for name, amount in part.items()}
     if has_expression(json.dumps(amounts, default=str)):
         return None
     try:

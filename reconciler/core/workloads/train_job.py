@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from reconciler.core.pods.pod_references import as_mapping
 from reconciler.core.pods.strategic_merge import merge
 from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.core.workloads.paths import at
@@ -73,7 +74,7 @@ def runtime_among(ref: RuntimeRef, objects: Iterable[Mapping[str, Json]]) -> Map
 
 def states_its_pods(manifest: Mapping[str, Json]) -> bool:
     """Tell whether a TrainJob states its nodes and what each of them needs, whatever its runtime says."""
-    stated = at(manifest, ("spec", "trainer", "resourcesPerNode")) or {}
+    stated = as_mapping(at(manifest, ("spec", "trainer", "resourcesPerNode")))
     return at(manifest, ("spec", "trainer", "numNodes")) is not None and bool(
         stated.get("requests") or stated.get("limits")
     )
