@@ -36,6 +36,7 @@ class Seam(StrEnum):
     FILE = "reading the file"
     OBJECT = "reading the object"
     ASSEMBLY = "putting the files into force"
+    WARNING = "looking for warnings"
     RECORD = "reading the record"
     EDIT = "comparing the placement with its record"
     ENROLMENT = "enrolling the request"

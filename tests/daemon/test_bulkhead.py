@@ -311,9 +311,9 @@ def play_events(tmp_path: Path) -> Played:
 SCENES: dict[Seam, Callable[[Path], Played]] = {
     **dict.fromkeys(
         (
-            Seam.FILE, Seam.OBJECT, Seam.ASSEMBLY, Seam.RECORD, Seam.EDIT, Seam.ENROLMENT, Seam.GANG, Seam.OBJECTS,
-            Seam.DEMAND, Seam.ROLLOUT, Seam.DECISION, Seam.EXPIRY, Seam.ORDER, Seam.TEMPLATE, Seam.CHANGE, Seam.END,
-            Seam.PENDING,
+            Seam.FILE, Seam.OBJECT, Seam.ASSEMBLY, Seam.WARNING, Seam.RECORD, Seam.EDIT, Seam.ENROLMENT, Seam.GANG,
+            Seam.OBJECTS, Seam.DEMAND, Seam.ROLLOUT, Seam.DECISION, Seam.EXPIRY, Seam.ORDER, Seam.TEMPLATE,
+            Seam.CHANGE, Seam.END, Seam.PENDING,
         ),
         play_passes,
     ),
@@ -386,6 +386,17 @@ def test_a_cluster_that_cannot_be_assessed_is_passed_over_for_the_next(monkeypat
     assert outcome.bugs
     placed = {str(one.workload): one.cluster for one in passes.placements() if not one.workload.request}
     assert placed == {"llm/victim": "worker-3", "llm/other": "worker-3"}
+
+
+def test_a_bug_in_looking_for_warnings_takes_no_file_out_of_force(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bulkhead, "_run", Injection(frozenset({Seam.WARNING})).run)
+    passes = daemon()
+    passes.missing = 3
+    outcome = passes.run_once()
+    assert {VICTIM, f"{VICTIM}-asked"} < {str(one.workload.name) for one in passes.placements()}
+    told = [problem for problem in outcome.problems if problem.bug is not None]
+    assert {problem.path for problem in told} == {f"templates/{VICTIM}.yaml", f"requests/{VICTIM}.yaml"}
+    assert {problem.severity for problem in told} == {reconciler.errors.Severity.WARNING}
 
 
 def test_nothing_of_a_workload_ends_while_nothing_can_be_decided_on_it_and_then_it_expires(

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from reconciler.core.fleet.warnings.autoscaled import warn_autoscaled
+from reconciler.core.workloads.builtin_kinds import NO_KINDS
 from reconciler.model.workload import Json
 from tests.builders.deploy_specs import spec
+from tests.builders.inputs import template
 from tests.builders.platform_objects import deployment, obj
 from tests.builders.workload_kinds import lws
 from tests.engines.test_autoscaled_replicas import hpa, ray
@@ -16,8 +20,9 @@ KEDA = ("keda.sh/v1alpha1", "ScaledObject")
 
 
 def warning_text(*objects: Json) -> str:
-    found = warn_autoscaled(spec(*((f"part-{number}", one) for number, one in enumerate(objects))))
-    return "" if found is None else f"{found.message} ({found.hint})"
+    made = spec(*((f"part-{number}", one) for number, one in enumerate(objects)))
+    found = warn_autoscaled(replace(template(), spec=made, uses_replicas=True), NO_KINDS)
+    return "".join(f"{finding.message} ({finding.hint})" for finding in found)
 
 
 def bounds(name: str = "model", **fields: Json) -> Json:

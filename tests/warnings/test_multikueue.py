@@ -7,6 +7,9 @@ import pytest
 from tests.builders.fleet_files import text, warnings, with_template
 
 KUBEFLOW = "runPolicy: {managedBy: kueue.x-k8s.io/multikueue}"
+POD = """
+                  template: {spec: {restartPolicy: Never, containers: [{name: main, image: "main:1"}]}}"""
+"""The pods of a Job, on a line of their own in its spec."""
 
 
 def told(version: str, kind: str, spec: str) -> list[str]:
@@ -35,7 +38,7 @@ def told(version: str, kind: str, spec: str) -> list[str]:
 @pytest.mark.parametrize(
     ("version", "kind", "spec", "field"),
     [
-        ("batch/v1", "Job", "managedBy: kueue.x-k8s.io/multikueue", "spec.managedBy"),
+        ("batch/v1", "Job", f"managedBy: kueue.x-k8s.io/multikueue{POD}", "spec.managedBy"),
         ("jobset.x-k8s.io/v1alpha2", "JobSet", "managedBy: kueue.x-k8s.io/multikueue", "spec.managedBy"),
         ("kubeflow.org/v1", "PyTorchJob", KUBEFLOW, "spec.runPolicy.managedBy"),
     ],
@@ -51,5 +54,5 @@ def test_a_job_that_multikueue_manages_is_told_with_its_line_and_the_way_out(
 
 
 def test_any_other_manager_is_a_persons_business() -> None:
-    assert told("batch/v1", "Job", "managedBy: example.com/own") == []
-    assert told("batch/v1", "Job", "suspend: true") == []
+    assert told("batch/v1", "Job", f"managedBy: example.com/own{POD}") == []
+    assert told("batch/v1", "Job", f"suspend: true{POD}") == []

@@ -47,7 +47,9 @@ from reconciler.core.fleet.sources.referred_objects import referred_sources, wit
 from reconciler.core.fleet.spread.files import spread_policies
 from reconciler.core.fleet.spread.shares import divide_templates
 from reconciler.core.fleet.template import TemplateDraft
+from reconciler.core.fleet.warnings.autoscaled import warn_autoscaled
 from reconciler.core.fleet.warnings.budgets import warn_unpriced
+from reconciler.core.fleet.warnings.multikueue import warn_managed_by_multikueue
 from reconciler.core.fleet.warnings.objects import warn_immutable_replicas, warn_shared_objects
 from reconciler.core.fleet.warnings.prerequisites import burst_clusters, check_prerequisites
 from reconciler.core.fleet.warnings.runs import warn_short_time
@@ -335,8 +337,7 @@ def _workspaces(work: FleetObjects, clusters: Mapping[ClusterName, Cluster]) -> 
             hint = "name a Kubernetes cluster, and take the partition's pending jobs as a signal"
             work.report(placed, Finding(loc=("spec", "primaryCluster"), message=message, hint=hint))
         elsewhere = (clusters[own] for own in workspace.clusters if own in clusters and own != workspace.primary)
-        for finding in warn_unpriced(workspace.budget, elsewhere):
-            work.report(placed, finding)
+        work.warn(placed, partial(warn_unpriced, workspace.budget, elsewhere))
     return workspaces
 
 
@@ -527,8 +528,10 @@ def _warn_prerequisites(
         asked = template.prerequisites or workspace.shared_networking
         clusters = burst_clusters(desired.policies.get(workload), workspace, desired) if asked else ()
         needs = template.prerequisites
-        for finding in check_prerequisites(template.spec, needs, workspace, clusters, desired.kinds, complete=complete):
-            work.report(placed, placed.value.spelling.of(finding))
+        check = partial(
+            check_prerequisites, template.spec, needs, workspace, clusters, desired.kinds, complete=complete
+        )
+        work.warn(placed, check, placed.value.spelling.of)
 
 
 def _warn_objects(
@@ -536,18 +539,18 @@ def _warn_objects(
     desired: Desired,
     templates: Mapping[WorkloadId, tuple[WorkloadTemplate, DeclaredValue[TemplateDraft]]],
 ) -> None:
-    """Warn of objects that stay as they were placed, and of those that two templates make."""
+    """Warn of objects that have no effect, that stay as they were placed, and that two templates make."""
     owners = ObjectOwners(desired)
     for workload, (template, placed) in templates.items():
-        findings = (
-            *warn_immutable_replicas(template.spec, desired.kinds, desired.schemas),
-            *warn_shared_objects(workload, owners, desired),
-            *warn_short_time(
-                template, desired.policies.get(workload), desired.limits.get(workload.workspace), desired.kinds
-            ),
-        )
-        for finding in findings:
-            work.report(placed, placed.value.spelling.of(finding))
+        policy, limits = desired.policies.get(workload), desired.limits.get(workload.workspace)
+        for find in (
+            partial(warn_managed_by_multikueue, template.spec),
+            partial(warn_autoscaled, template, desired.kinds),
+            partial(warn_immutable_replicas, template.spec, desired.kinds, desired.schemas),
+            partial(warn_shared_objects, workload, owners, desired),
+            partial(warn_short_time, template, policy, limits, desired.kinds),
+        ):
+            work.warn(placed, find, placed.value.spelling.of)
 
 
 def _check_namespaces(draft: TemplateDraft, workspace: Workspace) -> Iterator[Finding]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
+from reconciler.bulkhead import Seam, attempt
 from reconciler.core.fleet.file import AbsentLimits, AbsentSpread, Declared, ParsedFile, Value
 from reconciler.core.fleet.kruise_whitelist import Whitelist
 from reconciler.core.fleet.paths import ReadPaths, kind_of_value
@@ -19,7 +20,7 @@ from reconciler.core.schema.policy import BurstPolicyFile
 from reconciler.core.schema.workloadkind import WorkloadKindFile
 from reconciler.core.schema.workloadspread import WorkloadSpreadFile
 from reconciler.core.schema.workspace import WorkspaceFile
-from reconciler.errors import Problem, Severity
+from reconciler.errors import Bug, Problem, Severity
 from reconciler.model.ids import WorkspaceName
 from reconciler.model.kubernetes.object_schema import CustomKind
 from reconciler.model.policy import Workspace
@@ -168,6 +169,23 @@ class FleetObjects:
     def report(self, placed: DeclaredValue[V], finding: Finding) -> None:
         """Report a finding; the object stays in force."""
         self.problems.append(placed.declared.problem(finding, placed.path))
+
+    def warn(
+        self,
+        placed: DeclaredValue[V],
+        find: Callable[[], Iterable[Finding]],
+        spelled: Callable[[Finding], Finding] = lambda finding: finding,
+    ) -> None:
+        """Report the warnings that `find` returns, with the names of fields that the object has (`spelled`).
+
+        A bug in looking for them is reported in their place. The object stays in force: it is good without them.
+        """
+        findings = attempt(Seam.WARNING, placed.path, lambda: tuple(map(spelled, find())))
+        if isinstance(findings, Bug):
+            self.problems.append(findings.problem(placed.path, placed.declared.line, Severity.WARNING))
+            return
+        for finding in findings:
+            self.report(placed, finding)
 
     def report_unknown(
         self,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from reconciler.core.capacity.chart_gangs import undivided
 from reconciler.core.fleet.auto_gpr import implicit_policy, warn_overridden_fields, warn_unlisted_templates
@@ -158,19 +159,16 @@ def policies_in_force(work: FleetObjects, desired: Desired, templates: Templates
             work.report_outside(placed_template, desired.workspaces[template.workspace], named, desired.clusters)
         elif policy is None and not work.excused.isdisjoint(_GOVERNING):
             continue  # the broken file may hold its policy
-        for finding in (
-            *_warn_governance(
-                template,
-                policy or implicit,
-                desired.limits.get(template.workspace),
-                _describe_ungoverned(work, placed_template.value, template, desired),
-            ),
-            *warn_overridden_fields(placed_template.value, policy, implicit),
-            *warn_unlisted_templates(template, desired),
+        limits = desired.limits.get(template.workspace)
+        ungoverned = _describe_ungoverned(work, placed_template.value, template, desired)
+        for find in (
+            partial(_warn_governance, template, policy or implicit, limits, ungoverned),
+            partial(warn_overridden_fields, placed_template.value, policy, implicit),
+            partial(warn_unlisted_templates, template, desired),
         ):
-            work.report(placed_template, finding)
-        for finding in _warn_engines(template, policy or implicit, desired):
-            work.report(placed_template, placed_template.value.spelling.of(finding))
+            work.warn(placed_template, find)
+        engines = partial(_warn_engines, template, policy or implicit, desired)
+        work.warn(placed_template, engines, placed_template.value.spelling.of)
     _report_unknown_templates(work, placed_policies, desired, _without_policy(work, policies, templates))
     _keep_sets_whole(work, policies, placed_policies, desired, templates)
     for workload in _counted_twice(work, policies, desired, templates):
@@ -182,11 +180,8 @@ def policies_in_force(work: FleetObjects, desired: Desired, templates: Templates
             workspace_names = homes.get(policy.name) or policy.workspaces or desired.workspaces
             workspaces = [desired.workspaces[name] for name in workspace_names if name in desired.workspaces]
             reached = (candidate for home in workspaces for candidate in burst_clusters(policy, home, desired))
-            for finding in (
-                *warn_unreachable(policy, workspaces, desired.clusters),
-                *warn_unpriced(policy.budget, reached),
-            ):
-                work.report(placed, finding)
+            work.warn(placed, partial(warn_unreachable, policy, workspaces, desired.clusters))
+            work.warn(placed, partial(warn_unpriced, policy.budget, reached))
     return policies
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 
 from reconciler.core.fleet import admission
 from reconciler.core.fleet.objects import DeclaredValue, FleetObjects, name_locations
@@ -117,9 +118,9 @@ def admitted_requests(work: FleetObjects, desired: Desired) -> dict[WorkloadId, 
             needed = prerequisites(request.spec, workspace, desired.kinds)
             clusters = asked_clusters(request.clusters, workspace, desired)
             complete = "Cluster" not in work.excused
-            for finding in check_prerequisites(
-                request.spec, needed, workspace, clusters, desired.kinds, complete=complete
-            ):
-                work.report(placed, draft.spelling.of(finding))
+            check = partial(
+                check_prerequisites, request.spec, needed, workspace, clusters, desired.kinds, complete=complete
+            )
+            work.warn(placed, check, draft.spelling.of)
             requests_by_workload[workload] = (replace(request, path=placed.path, line=placed.declared.line), placed)
     return {workload: request for workload, (request, _) in requests_by_workload.items()}

@@ -6,12 +6,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from reconciler.core.capacity.chart_gangs import GROUP_SIZE, is_declared_gang
+from reconciler.core.capacity.chart_gangs import GROUP_SIZE
 from reconciler.core.capacity.gangs import has_gang_manifest
 from reconciler.core.expressions import render
 from reconciler.core.fleet.replica_paths import REPLICAS, FixedReplicas, fixed_replicas, with_share_expression
-from reconciler.core.fleet.warnings.autoscaled import warn_autoscaled
-from reconciler.core.fleet.warnings.multikueue import warn_managed_by_multikueue
 from reconciler.core.observe.counted_object import WORKLOAD
 from reconciler.core.schema.egs import deploy_spec
 from reconciler.core.schema.egs.deploy_spec import Spelling
@@ -90,14 +88,10 @@ def template_draft(file: WorkloadTemplateFile) -> tuple[TemplateDraft, tuple[Fin
     annotations = file.metadata.annotations
     spec = with_share_expression(deploy_spec.deploy_spec(file.spec, findings), annotations, findings)
     findings += deploy_spec.check_spec(spec)
-    findings += warn_managed_by_multikueue(spec)
     ref = _workload_ref(file, spec, findings)
     broken = any(finding.severity is Severity.ERROR for finding in findings)
     uses_replicas = broken or render.reads_variable(spec, "replicas")
     group_size = _group_size(file, spec, findings)
-    own = None if broken else warn_autoscaled(spec)
-    if own is not None and (uses_replicas or not is_declared_gang(spec, ref, group_size)):
-        findings.append(own)
     value = TemplateDraft(
         name=TemplateName(file.metadata.name),
         workspace=None if file.spec.workspace_name is None else WorkspaceName(file.spec.workspace_name),

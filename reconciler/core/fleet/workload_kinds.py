@@ -7,8 +7,9 @@ the CustomResourceDefinition at hand an error would be too strict.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from reconciler.core.capacity.gangs import has_chart
 from reconciler.core.expressions.dialect import has_expression
@@ -115,11 +116,15 @@ def warn_dead_paths(work: FleetObjects, templates: Iterable[WorkloadTemplate]) -
             objects.setdefault(group_kind(manifest.manifest), []).append(manifest.manifest)
     for placed in work.all(WorkloadKindFile):
         spec = placed.value.spec
-        made = objects.get(f"{spec.group}/{spec.kind}", [])
-        for loc, field_path, needed in _paths(placed.value):
-            finding = _warn_dead_path(made, loc, field_path, spec.kind, needed=needed)
-            if finding is not None:
-                work.report(placed, finding)
+        work.warn(placed, partial(_dead_paths, placed.value, objects.get(f"{spec.group}/{spec.kind}", [])))
+
+
+def _dead_paths(file: WorkloadKindFile, made: Sequence[Mapping[str, Json]]) -> Iterator[Finding]:
+    """Yield a warning for each path of a kind that leads nowhere in the objects of templates."""
+    for loc, field_path, needed in _paths(file):
+        finding = _warn_dead_path(made, loc, field_path, file.spec.kind, needed=needed)
+        if finding is not None:
+            yield finding
 
 
 def _paths(file: WorkloadKindFile) -> Iterator[tuple[Loc, Path, bool]]:
@@ -134,7 +139,7 @@ def _paths(file: WorkloadKindFile) -> Iterator[tuple[Loc, Path, bool]]:
 
 
 def _warn_dead_path(
-    made: list[Mapping[str, Json]], loc: Loc, field_path: Path, kind: str, *, needed: bool
+    made: Sequence[Mapping[str, Json]], loc: Loc, field_path: Path, kind: str, *, needed: bool
 ) -> Finding | None:
     if not made or any(_path_exists(manifest, field_path) for manifest in made):
         return None

@@ -6,7 +6,9 @@ workspace that its annotation names. The spread becomes part of the policy in fo
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 from reconciler.core.capacity.chart_gangs import is_declared_gang
 from reconciler.core.fleet.file import AbsentSpread
@@ -122,11 +124,14 @@ def spread_policies(work: FleetObjects, desired: Desired, templates: Templates) 
         template.ref for template, _ in templates.values() if template.ref is not None
     )
     for position, spread in enumerate(spreads):
-        _warn(work, spread, governed[position], desired=desired, burst_targets=burst_targets, written=written)
+        find = partial(
+            _warnings, work, spread, governed[position], desired=desired, burst_targets=burst_targets, written=written
+        )
+        work.warn(spread.placed, find)
     return policies
 
 
-def _warn(
+def _warnings(
     work: FleetObjects,
     spread: _DeclaredSpread,
     governed: list[WorkloadTemplate],
@@ -134,12 +139,12 @@ def _warn(
     desired: Desired,
     burst_targets: warnings.BurstTargets,
     written: frozenset[str],
-) -> None:
-    """Report fields of a spread without effect; consequences of broken files are not reported."""
+) -> Iterator[Finding]:
+    """Yield the fields of a spread without effect; consequences of broken files are none of them."""
     lost = spread.workspace and spread.workspace not in desired.workspaces
     if not governed:
         if not lost and work.excused.isdisjoint({"WorkloadTemplate", "Workspace"}):
-            work.report(spread.placed, burst_targets.unmatched(spread.value, spread.placed.value))
+            yield burst_targets.unmatched(spread.value, spread.placed.value)
         return
     governed = [template for template in governed if not template.unread]
     if not governed:
@@ -147,21 +152,17 @@ def _warn(
     policies = {
         policy.name: policy for template in governed if (policy := desired.policies.get(template.workload)) is not None
     }
-    findings = [
-        *warnings.warn_policies(policies.values(), written),
-        *warnings.warn_gangs(governed, desired.kinds),
-        *warnings.warn_unmatched_selector(spread.value, governed, desired.kinds),
-    ]
+    yield from warnings.warn_policies(policies.values(), written)
+    yield from warnings.warn_gangs(governed, desired.kinds)
+    yield from warnings.warn_unmatched_selector(spread.value, governed, desired.kinds)
     if "Cluster" not in work.excused:
         homes = [desired.workspaces[name] for name in dict.fromkeys(template.workspace for template in governed)]
-        findings += warnings.warn_empty_subsets(spread.value, spread.placed.value, homes, desired.clusters)
-        findings += warnings.warn_misspelt_labels(spread.value, spread.placed.value, homes, desired.clusters)
-        findings += warnings.warn_shared_ordinals(spread.value, homes, desired.clusters)
-    findings += warnings.check_patches(spread.value, governed, desired)
+        yield from warnings.warn_empty_subsets(spread.value, spread.placed.value, homes, desired.clusters)
+        yield from warnings.warn_misspelt_labels(spread.value, spread.placed.value, homes, desired.clusters)
+        yield from warnings.warn_shared_ordinals(spread.value, homes, desired.clusters)
+    yield from warnings.check_patches(spread.value, governed, desired)
     if work.excused.isdisjoint({"Cluster", "Fleet", "WorkloadKind", CONFIGURATION}):
-        findings += warnings.warn_refused_clusters(spread.value, governed, desired)
-    for finding in findings:
-        work.report(spread.placed, finding)
+        yield from warnings.warn_refused_clusters(spread.value, governed, desired)
 
 
 def _in_force(work: FleetObjects, desired: Desired) -> list[_DeclaredSpread]:

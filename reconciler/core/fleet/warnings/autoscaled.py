@@ -7,25 +7,39 @@ start.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
+from reconciler.core.capacity.chart_gangs import is_declared_gang
 from reconciler.core.engines import autoscaled_replicas
 from reconciler.core.expressions import render
-from reconciler.core.workloads.builtin_kinds import NO_KINDS, Kinds
+from reconciler.core.workloads.builtin_kinds import Kinds
 from reconciler.core.workloads.paths import at
 from reconciler.errors import Severity
-from reconciler.model.workload import DeploySpec, Json
+from reconciler.model.workload import DeploySpec, Json, WorkloadTemplate
 from reconciler.text.findings import Finding
 
 _BOUNDS = {"ScaledObject": "maxReplicaCount", "HTTPScaledObject": "replicas.max"}
 """The field with the maximum of each kind of autoscaler, if not ``maxReplicas``."""
 
 
-def warn_autoscaled(spec: DeploySpec, kinds: Kinds = NO_KINDS) -> Finding | None:
-    """Warn of a spec whose autoscaler owns the replicas, if no other written field uses the share.
+def warn_autoscaled(template: WorkloadTemplate, kinds: Kinds) -> Iterator[Finding]:
+    """Warn of a template whose autoscaler owns the replicas, if no other written field uses the share.
 
-    `kinds` are those that the fleet repository declares.
+    `kinds` are those that the fleet repository declares. A gang that states its size has no share.
     """
+    spec = template.spec
+    if template.unread or not (
+        template.uses_replicas or not is_declared_gang(spec, template.ref, template.group_size, kinds)
+    ):
+        return
+    finding = _warn_autoscaler(spec, kinds)
+    if finding is not None:
+        yield finding
+
+
+def _warn_autoscaler(spec: DeploySpec, kinds: Kinds) -> Finding | None:
+    """Warn of a share that is used only where an autoscaler beside the objects overwrites it."""
     placed = [(manifest.manifest, _namespace(manifest.manifest)) for manifest in spec.manifests]
     scaled = autoscaled_replicas.targets(placed)
     owned = [
