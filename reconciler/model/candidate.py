@@ -32,8 +32,8 @@ class Candidate(NamedTuple):
     least: int = 0
     # Weight for the Weighted strategy.
     weight: int = 1
-    # Value of the label that the policy spreads over.
-    group: str = ""
+    # Its values of the labels that the policy spreads over.
+    groups: tuple[str, ...] = ()
     # The entry of the policy that it is of, where these are filled one after the other; else 0.
     tier: int = 0
     # The scores of the scorers that the policy weighs, in its order; empty where it weighs none.

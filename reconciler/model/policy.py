@@ -235,18 +235,31 @@ class StrategyName(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SpreadConstraint:
+    """Bounds on the values of a cluster label with replicas of one workload."""
+
+    label: str
+    min_groups: int = 0
+    max_groups: int | None = None
+    place: int | None = None
+    """Its index in `spreadConstraints` of its file; None for the short form, `spreadConstraint`."""
+
+    @property
+    def field(self) -> str:
+        """Its field in the file, below `spec.distribution`."""
+        return "spreadConstraint" if self.place is None else f"spreadConstraints[{self.place}]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Distribution:
-    """The distribution of a workload's replicas over clusters and over values of a cluster label."""
+    """The distribution of a workload's replicas over clusters and over values of cluster labels."""
 
     strategy: StrategyName = StrategyName.ORDERED
     min_clusters: int = 0
     """Clusters with any replicas."""
     max_clusters: int | None = None
-    spread_by: str = ""
-    """A label of clusters; empty for no groups."""
-    min_groups: int = 0
-    """Values of the label with any replicas."""
-    max_groups: int | None = None
+    spread_constraints: tuple[SpreadConstraint, ...] = ()
+    """All of them hold at the same time; each has a label of its own."""
     tiers: bool = False
     """Whether each entry of the policy's clusters is filled before the next one gets any."""
 
@@ -257,9 +270,13 @@ class Distribution:
 
     @property
     def is_bounded(self) -> bool:
-        """Whether the number of clusters, or of values of the label, has any bound."""
-        has_most = self.max_clusters is not None or self.max_groups is not None
-        return has_most or self.min_clusters > 0 or self.min_groups > 0
+        """Whether the number of clusters, or of values of a label, has any bound."""
+        return self.max_clusters is not None or self.min_clusters > 0 or bool(self.spread_constraints)
+
+    @property
+    def spreads(self) -> bool:
+        """Whether more than one cluster, or value of a label, has to have replicas."""
+        return self.min_clusters > 1 or any(bound.min_groups > 1 for bound in self.spread_constraints)
 
 
 class SetDivision(StrEnum):

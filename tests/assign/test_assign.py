@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 from reconciler.core.commits.messages import message
@@ -10,7 +11,17 @@ from reconciler.core.observe.demand import Sample
 from reconciler.model.gpr import WorkspaceLimits
 from reconciler.model.ids import ClusterName, CommitId
 from reconciler.model.plan import Move, Plan, Reason, Resize, Revert
-from reconciler.model.policy import Availability, BurstPolicy, ClusterPreference, Distribution, StrategyName
+from reconciler.model.policy import (
+    Availability,
+    BurstPolicy,
+    ClusterPreference,
+    Desired,
+    Distribution,
+    SpreadConstraint,
+    StrategyName,
+)
+from reconciler.model.score import ScorerName, ScorerWeight
+from tests.builders.cluster_shares import spread_over
 from tests.builders.inputs import NOW, VLLM, cluster, desired, free, inputs, ledger, placement, plan, short
 from tests.builders.plans import begun
 
@@ -122,12 +133,12 @@ def test_no_more_clusters_than_the_policy_allows_and_it_is_told_which_was_left_o
 
 
 def test_each_region_that_there_has_to_be_gets_a_replica() -> None:
-    chosen = policy(StrategyName.ORDERED, spread_by=REGION, min_groups=2)
+    chosen = policy(StrategyName.ORDERED, spread_constraints=spread_over(REGION, min_groups=2))
     assert placed(plan(short(4), *roomy(8, 8, 8, 8), wanted=fleet(chosen))) == {"worker-2": 3, "worker-4": 1}
 
 
 def test_too_few_regions_get_one_replica_each_and_the_rest_waits() -> None:
-    chosen = policy(StrategyName.ORDERED, spread_by=REGION, min_groups=2)
+    chosen = policy(StrategyName.ORDERED, spread_constraints=spread_over(REGION, min_groups=2))
     made = plan(short(4), *roomy(8, 8, 0, 0), wanted=fleet(chosen))
     assert placed(made) == {"worker-2": 1}
     (held,) = made.suppressed
@@ -137,15 +148,57 @@ def test_too_few_regions_get_one_replica_each_and_the_rest_waits() -> None:
     assert held.message == f"{few}: until then each has one replica ({way})"
 
 
+def over(*constraints: SpreadConstraint, zones: tuple[str, ...] = ("a", "a", "b", "c")) -> Desired:
+    """Make a fleet whose clusters have a zone each, beside their region, and a policy with these constraints."""
+    chosen = policy(StrategyName.ORDERED, spread_constraints=constraints)
+    sites = fleet(chosen).clusters.values()
+    zone = dict(zip(FOUR, zones, strict=True))
+    zoned = (replace(each, labels={**each.labels, "zone": zone.get(each.name, "")}) for each in sites)
+    return desired(chosen, clusters=tuple(zoned))
+
+
+TWO_REGIONS = SpreadConstraint(label=REGION, min_groups=2, place=0)
+
+
+def test_cluster_that_is_beyond_one_of_several_constraints_is_told_which() -> None:
+    wanted = over(TWO_REGIONS, SpreadConstraint(label="zone", max_groups=2, place=1))
+    made = plan(short(40), *roomy(8, 8, 8, 8), wanted=wanted)
+    assert placed(made) == {"worker-2": 8, "worker-3": 8, "worker-4": 8}
+    (held,) = made.suppressed
+    (refusal,) = held.refusals
+    assert refusal.message == "policy gpu spreads over 2 values of zone at most: worker-2, worker-3 and worker-4"
+    assert refusal.remedy == "raise spec.distribution.spreadConstraints[1].maxGroups of policy gpu"
+
+
+def test_lower_bound_that_another_constraint_leaves_out_of_reach_holds_the_rest_back() -> None:
+    zones = SpreadConstraint(label="zone", min_groups=3, place=1)
+    wanted = over(SpreadConstraint(label=REGION, max_groups=1, place=0), zones)
+    made = plan(short(6), *roomy(8, 8, 8, 8), wanted=wanted)
+    assert placed(made) == {"worker-4": 1, "worker-5": 1}
+    (held,) = made.suppressed
+    assert "spreads over 3 values of zone at least, and only 2 can be used" in held.message
+    assert "or lower spec.distribution.spreadConstraints[1].minGroups" in held.message
+
+
+def test_scores_of_the_policy_choose_between_clusters_that_suffice() -> None:
+    chosen = replace(policy(StrategyName.BALANCED, max_clusters=1), scoring=(ScorerWeight(name=ScorerName.PRICE),))
+    prices = {"worker-2": 3.0, "worker-3": 2.0, "worker-4": 1.0, "worker-5": 4.0}
+    sites = (replace(each, price_per_gpu_hour=prices.get(each.name)) for each in fleet(chosen).clusters.values())
+    wanted = desired(chosen, clusters=tuple(sites))
+    assert placed(plan(short(4), *roomy(8, 8, 8, 40), wanted=wanted)) == {"worker-4": 4}
+    assert placed(plan(short(4), *roomy(8, 8, 2, 40), wanted=wanted)) == {"worker-3": 4}
+    assert placed(plan(short(9), *roomy(8, 8, 2, 40), wanted=wanted)) == {"worker-5": 9}
+
+
 def test_a_cluster_without_the_label_takes_nothing() -> None:
-    chosen = policy(StrategyName.ORDERED, spread_by=REGION, max_groups=1)
+    chosen = policy(StrategyName.ORDERED, spread_constraints=spread_over(REGION, max_groups=1))
     made = plan(short(4), *roomy(8, 8), wanted=fleet(chosen, regions=("", "eu", "", "")))
     assert placed(made) == {"worker-3": 4}
     assert made.changes[0].refused[0].message == f"has no label {REGION}, over which policy gpu spreads"
 
 
 def test_a_move_stays_within_the_regions_that_there_may_be() -> None:
-    chosen = policy(StrategyName.ORDERED, spread_by=REGION, max_groups=1)
+    chosen = policy(StrategyName.ORDERED, spread_constraints=spread_over(REGION, max_groups=1))
     emptied = cluster("worker-2", labels={REGION: "eu"}, availability=Availability.DRAINING)
     wanted = desired(chosen, clusters=({**fleet(chosen).clusters, emptied.name: emptied}).values())
     two = [placement("worker-2", 2), placement("worker-3", 1)]
@@ -178,7 +231,7 @@ def test_the_smallest_placement_is_emptied_first() -> None:
 
 def test_a_region_that_there_has_to_be_keeps_its_last_replica() -> None:
     there = ledger(placement("worker-2", 5), placement("worker-4", 2))
-    chosen = policy(StrategyName.ORDERED, spread_by=REGION, min_groups=2)
+    chosen = policy(StrategyName.ORDERED, spread_constraints=spread_over(REGION, min_groups=2))
     made = plan(short(4), *roomy(8, 8, 8), wanted=fleet(chosen), there=there, history=LONG_WANTED)
     assert kept(made) == {"worker-2": 3, "worker-4": 1}
 
@@ -217,7 +270,7 @@ def test_explain_refuses_what_is_beyond_a_bound_also_where_nothing_is_missing() 
 
 
 def test_explain_says_once_which_lower_bound_is_out_of_reach() -> None:
-    chosen = policy(StrategyName.ORDERED, spread_by=REGION, min_groups=3)
+    chosen = policy(StrategyName.ORDERED, spread_constraints=spread_over(REGION, min_groups=3))
     told = explain(
         VLLM,
         inputs(short(6), *roomy(4, 8, 2), wanted=fleet(chosen)),

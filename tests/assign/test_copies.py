@@ -14,6 +14,7 @@ from reconciler.errors import InvalidInput
 from reconciler.model.demand import Sample
 from reconciler.model.plan import Move, Place, Plan, Reason, Revert
 from reconciler.model.policy import BurstPolicy, Desired, Distribution, StrategyName
+from tests.builders.cluster_shares import spread_over
 from tests.builders.inputs import NOW, VLLM, cluster, desired, free, inputs, ledger, ordering, placement, plan, short
 
 HOUR = timedelta(hours=1)
@@ -82,7 +83,7 @@ def in_regions(distribution: Distribution, **regions: str) -> Desired:
     return fleet(2, ordering(*names, distribution=distribution), clusters=clusters)
 
 
-TWO_REGIONS = Distribution(spread_by="region", min_groups=2)
+TWO_REGIONS = Distribution(spread_constraints=spread_over("region", min_groups=2))
 
 
 @pytest.mark.parametrize(
@@ -92,7 +93,7 @@ TWO_REGIONS = Distribution(spread_by="region", min_groups=2)
         (TWO_REGIONS, 6, ["worker-2", "worker-3", "worker-4"]),
         (TWO_REGIONS, 2, ["worker-2"]),
         (Distribution(max_clusters=1), 4, ["worker-2"]),
-        (Distribution(spread_by="region", max_groups=1), 6, ["worker-2", "worker-3"]),
+        (Distribution(spread_constraints=spread_over("region", max_groups=1)), 6, ["worker-2", "worker-3"]),
         (Distribution(min_clusters=2), 4, ["worker-2", "worker-3"]),
     ],
 )

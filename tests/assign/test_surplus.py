@@ -19,6 +19,7 @@ from reconciler.model.placement import Placement
 from reconciler.model.plan import Extend, Plan, Resize, Revert
 from reconciler.model.policy import BurstPolicy, Desired, Distribution, Renewal, StrategyName
 from reconciler.model.rollout import EngineState
+from tests.builders.cluster_shares import spread_over
 from tests.builders.inputs import (
     NOW,
     VLLM,
@@ -202,7 +203,10 @@ GUARANTEES: Mapping[str, tuple[BurstPolicy, list[tuple[str, int]]]] = {
         [("worker-3", 0)],
     ),
     "minClusters": (by(StrategyName.ORDERED, min_clusters=2), [("worker-3", 1), ("worker-2", 1)]),
-    "minGroups": (by(StrategyName.ORDERED, min_groups=2, spread_by="region"), [("worker-3", 1), ("worker-2", 1)]),
+    "minGroups": (
+        by(StrategyName.ORDERED, spread_constraints=spread_over("region", min_groups=2)),
+        [("worker-3", 1), ("worker-2", 1)],
+    ),
 }
 
 
@@ -230,7 +234,7 @@ def test_the_cluster_that_has_to_stay_is_one_that_serves() -> None:
 
 def test_copies_keep_the_groups_that_there_have_to_be() -> None:
     names = ["worker-2", "worker-3", "worker-4"]
-    policy = ordering(*names, distribution=Distribution(min_groups=2, spread_by="region"))
+    policy = ordering(*names, distribution=Distribution(spread_constraints=spread_over("region", min_groups=2)))
     made = in_copies(policy)
     regions = {"worker-2": "eu", "worker-3": "us", "worker-4": "us"}
     clusters = {name: replace(made.clusters[name], labels={"region": region}) for name, region in regions.items()}

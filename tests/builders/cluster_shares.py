@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from reconciler.core.decide.distribution import ClusterShare, give_back, share_out
 from reconciler.model.ids import ClusterName
-from reconciler.model.policy import Distribution, StrategyName
+from reconciler.model.policy import Distribution, SpreadConstraint, StrategyName
 
 
 def target(name: str, most: int, *, keeps: int = 0, weight: int = 1, least: int = 0, group: str = "") -> ClusterShare:
@@ -17,8 +17,13 @@ def target(name: str, most: int, *, keeps: int = 0, weight: int = 1, least: int 
         keeps=keeps,
         weight=weight,
         least=least,
-        group=group,
+        groups=(group,),
     )
+
+
+def spread_over(label: str, *, min_groups: int = 0, max_groups: int | None = None) -> tuple[SpreadConstraint, ...]:
+    """Bound the values of one label."""
+    return (SpreadConstraint(label=label, min_groups=min_groups, max_groups=max_groups),)
 
 
 CLUSTERS = (target("2", 6, weight=2), target("3", 3), target("4", 12, weight=3))

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import combinations
+from operator import attrgetter
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.core.decide.distribution import ClusterShare, SortedShares, give_back, reachable, share_out
-from reconciler.core.decide.distribution.divide import precedence
+from reconciler.core.decide.distribution import ClusterShare, SortedShares, choose, give_back, reachable, share_out
+from reconciler.core.decide.distribution.divide import precedence, preference
 from reconciler.model.ids import ClusterName
-from reconciler.model.policy import Distribution, StrategyName
-from tests.builders.cluster_shares import CLUSTERS, MANY, target
+from reconciler.model.policy import Distribution, SpreadConstraint, StrategyName
+from tests.builders.cluster_shares import CLUSTERS, MANY, spread_over, target
 
 NAMES = tuple(ClusterName(f"worker-{number}") for number in range(2, 9))
 GROUPS = ("eu", "us", "asia")
+ZONES = ("a", "b", "c", "d")
 
 
 @st.composite
@@ -34,27 +38,33 @@ def _targets(draw: st.DrawFn, *, begun: bool = True) -> tuple[ClusterShare, ...]
                 capacity=most,
                 least=draw(st.integers(0, 4)),
                 weight=draw(st.integers(0, 5)),
-                group=draw(st.sampled_from(GROUPS)),
+                groups=(draw(st.sampled_from(GROUPS)), draw(st.sampled_from(ZONES))),
                 tier=draw(st.integers(0, 1)),
             )
         )
     return tuple(made)
 
 
-def _bounded(draw: st.DrawFn) -> dict[str, int | None]:
-    low, groups = draw(st.integers(0, 3)), draw(st.integers(0, 3))
+def _constraint(draw: st.DrawFn, label: str) -> SpreadConstraint:
+    least = draw(st.integers(0, 3))
+    return SpreadConstraint(label=label, min_groups=least, max_groups=draw(st.none() | st.integers(max(1, least), 3)))
+
+
+def _bounded(draw: st.DrawFn) -> dict[str, object]:
+    low, labels = draw(st.integers(0, 3)), draw(st.sampled_from([(), ("region",), ("region", "zone")]))
+    constraints = tuple(_constraint(draw, label) for label in labels)
+    least = max((low, 1, *(bound.min_groups for bound in constraints)))
     return {
         "min_clusters": low,
-        "max_clusters": draw(st.none() | st.integers(max(1, low, groups), 6)),
-        "min_groups": groups,
-        "max_groups": draw(st.none() | st.integers(max(1, groups), 3)),
+        "max_clusters": draw(st.none() | st.integers(least, 6)),
+        "spread_constraints": constraints,
     }
 
 
 @st.composite
 def _distributions(draw: st.DrawFn) -> Distribution:
     strategy = draw(st.sampled_from(StrategyName))
-    return Distribution(strategy=strategy, spread_by="region", **_bounded(draw))
+    return Distribution(strategy=strategy, **_bounded(draw))
 
 
 PLAIN = st.sampled_from([Distribution(strategy=strategy) for strategy in StrategyName])
@@ -154,10 +164,12 @@ def test_nothing_new_goes_beyond_the_bounds(
     targets: tuple[ClusterShare, ...], total: int, distribution: Distribution
 ) -> None:
     counts = share_out(total, targets, distribution).counts
-    for most, of in (
-        (distribution.max_clusters, lambda target: target.cluster),
-        (distribution.max_groups, lambda target: target.group),
-    ):
+    bounds = [(distribution.max_clusters, attrgetter("cluster"))]
+    bounds += [
+        (bound.max_groups, lambda target, index=index: target.groups[index])
+        for index, bound in enumerate(distribution.spread_constraints)
+    ]
+    for most, of in bounds:
         before = {of(target) for target in targets if target.keeps}
         after = {of(target) for target in targets if counts.get(target.cluster)}
         assert most is None or len(after) <= max(most, len(before))
@@ -179,13 +191,15 @@ def test_lower_bounds_are_reached_or_told_and_then_no_group_gets_a_second_replic
 ) -> None:
     division = share_out(total, targets, distribution)
     there = [target for target in targets if division.counts.get(target.cluster)]
-    groups, clusters = {target.group for target in there}, len(there)
     if division.out_of_reach is not None:
         assert set(division.counts.values()) <= {1}
         return
-    placed = sum(division.counts.values())
-    assert len(groups) >= min(distribution.min_groups, placed)
-    assert clusters >= min(distribution.min_clusters, placed)
+    # Of labels that cross, so few replicas may reach each bound and not both.
+    placed, crossed = sum(division.counts.values()), len(distribution.spread_constraints) > 1
+    enough = not crossed or placed >= sum(bound.min_groups for bound in distribution.spread_constraints)
+    for index, bound in enumerate(distribution.spread_constraints if enough else ()):
+        assert len({target.groups[index] for target in there}) >= min(bound.min_groups, placed)
+    assert len(there) >= min(distribution.min_clusters, placed)
 
 
 @given(_targets(), TOTALS, _distributions())
@@ -233,8 +247,9 @@ def test_guarantees_do_not_depend_on_how_replicas_serve(
     kept = give_back(total, there, distribution)
     left = [target for target in there if kept[target.cluster]]
     assert len(left) >= min(distribution.min_clusters, total, len(there))
-    groups = {target.group for target in there}
-    assert len({target.group for target in left}) >= min(distribution.min_groups, total, len(groups))
+    for index, bound in enumerate(distribution.spread_constraints[:1]):
+        groups = {target.groups[index] for target in there}
+        assert len({target.groups[index] for target in left}) >= min(bound.min_groups, total, len(groups))
     floors = [min(target.least, target.most) for target in there]
     if not distribution.is_bounded and total >= sum(floors):
         assert all(kept[target.cluster] >= floor for target, floor in zip(there, floors, strict=True))
@@ -302,18 +317,98 @@ def test_of_groups_that_suffice_the_one_is_taken_that_the_strategy_prefers() -> 
     rooms = {"worker-2": 4, "worker-3": 4, "worker-4": 4, "worker-5": 9, "worker-6": 9}
     regions = {"worker-2": "eu", "worker-3": "us", "worker-4": "us", "worker-5": "asia", "worker-6": "asia"}
     targets = [
-        ClusterShare(cluster=ClusterName(name), rank=rank, most=room, capacity=room, group=regions[name])
+        ClusterShare(cluster=ClusterName(name), rank=rank, most=room, capacity=room, groups=(regions[name],))
         for rank, (name, room) in enumerate(rooms.items(), start=1)
     ]
-    bounds = Distribution(spread_by="region", min_groups=2, max_groups=2, min_clusters=3)
+    bounds = Distribution(spread_constraints=spread_over("region", min_groups=2, max_groups=2), min_clusters=3)
     assert share_out(10, targets, bounds).counts.keys() == {"worker-2", "worker-3", "worker-4"}
     assert share_out(20, targets, bounds).counts.keys() == {"worker-2", "worker-5", "worker-6"}
+
+
+def _choices(targets: Sequence[ClusterShare], distribution: Distribution) -> Iterator[tuple[ClusterShare, ...]]:
+    """Yield every choice of clusters within the upper bounds; those that have replicas are part of each."""
+    begun = tuple(target for target in targets if target.keeps)
+    others = [target for target in targets if target.most and not target.keeps]
+    for number in range(len(others) + 1):
+        for new in combinations(others, number):
+            chosen = (*begun, *new)
+            clusters = distribution.max_clusters is None or len(chosen) <= distribution.max_clusters
+            within = (
+                bound.max_groups is None
+                or len({each.groups[index] for each in chosen})
+                <= max(bound.max_groups, len({each.groups[index] for each in begun}))
+                for index, bound in enumerate(distribution.spread_constraints)
+            )
+            if not new or (clusters and all(within)):
+                yield chosen
+
+
+def _worth(chosen: Sequence[ClusterShare], more: int, distribution: Distribution) -> tuple[int, ...]:
+    groups = (
+        min(bound.min_groups, len({each.groups[index] for each in chosen}))
+        for index, bound in enumerate(distribution.spread_constraints)
+    )
+    return *groups, min(len(chosen), distribution.min_clusters), min(more, sum(each.free for each in chosen))
+
+
+@given(_targets(), TOTALS, _distributions())
+def test_no_choice_within_the_bounds_holds_more_or_needs_only_clusters_that_come_earlier(
+    targets: tuple[ClusterShare, ...], more: int, distribution: Distribution
+) -> None:
+    if len(distribution.spread_constraints) > 1:
+        # Where labels cross, and clusters are bounded as well, the search may end before the very best choice.
+        distribution = replace(distribution, max_clusters=None)
+    prefers, choices = preference(distribution.strategy), [*_choices(targets, distribution)]
+    chosen = choose(more, targets, distribution, prefers)
+    assert chosen in {tuple(sorted(choice, key=prefers)) for choice in choices}
+    worth = max(_worth(choice, more, distribution) for choice in choices)
+    best = (choice for choice in choices if _worth(choice, more, distribution) == worth)
+    end = min(max((prefers(share) for share in choice if not share.keeps), default=()) for choice in best)
+    needed = [share for share in chosen if share.keeps or prefers(share) <= end]
+    assert _worth(needed, more, distribution) == worth
+
+
+EU_OR_US = [target("2", 1, group="eu"), *(target(name, 5, group="us") for name in ("3", "4"))]
+
+
+def test_of_choices_that_suffice_the_one_is_taken_whose_last_cluster_comes_first() -> None:
+    """Karmada's score of a region is the mean of those of its clusters that hold the replicas."""
+    rented = target("5", 40, group="eu")
+    one = Distribution(spread_constraints=spread_over("region", max_groups=1))
+    assert share_out(10, [*EU_OR_US, rented], one).counts == {"worker-3": 5, "worker-4": 5}
+    assert share_out(11, [*EU_OR_US, rented], one).counts == {"worker-2": 1, "worker-5": 10}
+    two = Distribution(max_clusters=2)
+    assert share_out(10, [*EU_OR_US, rented], two).counts == {"worker-3": 5, "worker-4": 5}
+
+
+def test_scores_choose_the_group_of_clusters_before_the_room_that_a_strategy_prefers() -> None:
+    scored = [share._replace(preference=share.rank) for share in (*EU_OR_US, target("5", 40, group="eu"))]
+    one = Distribution(strategy=StrategyName.BALANCED, spread_constraints=spread_over("region", max_groups=1))
+    assert share_out(10, scored, one).counts == {"worker-3": 5, "worker-4": 5}
+    unscored = [share._replace(preference=0) for share in scored]
+    assert share_out(10, unscored, one).counts == {"worker-5": 10}
+
+
+def test_constraints_on_several_labels_hold_at_the_same_time() -> None:
+    sites = {"2": ("eu", "eu-1"), "3": ("eu", "eu-2"), "4": ("eu", "eu-3"), "5": ("us", "us-1"), "6": ("us", "us-2")}
+    clusters = [target(name, 4)._replace(groups=groups) for name, groups in sites.items()]
+    two_regions = SpreadConstraint(label="region", min_groups=2)
+    three_zones = SpreadConstraint(label="zone", max_groups=3)
+    both = Distribution(spread_constraints=(two_regions, three_zones))
+    assert share_out(9, clusters, both).counts == {"worker-2": 4, "worker-3": 4, "worker-5": 1}
+    four = replace(both, spread_constraints=(two_regions, replace(three_zones, min_groups=3, max_groups=None)))
+    assert share_out(3, clusters, four).counts == {"worker-2": 1, "worker-3": 1, "worker-5": 1}
+    one_region = SpreadConstraint(label="region", max_groups=1)
+    short = share_out(
+        9, clusters[2:], Distribution(spread_constraints=(one_region, replace(two_regions, label="zone")))
+    )
+    assert short.counts == {"worker-5": 4, "worker-6": 4}
 
 
 def test_the_region_that_holds_all_is_taken_where_there_may_be_one_only() -> None:
     eu = [target(name, 3, group="eu") for name in ("2", "3")]
     us = [target(name, 5, group="us") for name in ("4", "5")]
-    one = Distribution(spread_by="region", max_groups=1)
+    one = Distribution(spread_constraints=spread_over("region", max_groups=1))
     assert share_out(6, [*eu, *us], one).counts == {"worker-2": 3, "worker-3": 3}
     assert share_out(8, [*eu, *us], one).counts == {"worker-4": 5, "worker-5": 3}
 
@@ -341,15 +436,15 @@ def test_last_tier_gives_back_first() -> None:
 
 def test_each_region_that_there_has_to_be_gets_one_before_the_first_cluster_gets_more() -> None:
     clusters = (target("2", 9, group="eu"), target("3", 9, group="eu"), target("4", 9, group="us"))
-    two = Distribution(spread_by="region", min_groups=2)
+    two = Distribution(spread_constraints=spread_over("region", min_groups=2))
     assert share_out(5, clusters, two).counts == {"worker-2": 4, "worker-4": 1}
 
 
 def test_without_enough_regions_there_is_one_replica_for_each_and_it_is_told() -> None:
     clusters = (target("2", 9, group="eu"), target("3", 9, group="eu"))
-    division = share_out(5, clusters, Distribution(spread_by="region", min_groups=2))
+    division = share_out(5, clusters, Distribution(spread_constraints=spread_over("region", min_groups=2)))
     assert division.counts == {"worker-2": 1}
-    assert division.out_of_reach == (2, 1)
+    assert division.out_of_reach == (2, (1,))
     assert division.left_out == ()
 
 
@@ -389,5 +484,6 @@ def test_sorted_shares_are_those_of_the_last_change_by_precedence(
 def test_without_an_upper_bound_nobody_with_room_is_left_out(
     targets: tuple[ClusterShare, ...], total: int, distribution: Distribution
 ) -> None:
-    unbounded = replace(distribution, max_clusters=None, max_groups=None)
+    constraints = tuple(replace(bound, max_groups=None) for bound in distribution.spread_constraints)
+    unbounded = replace(distribution, max_clusters=None, spread_constraints=constraints)
     assert all(one.most == 0 for one in share_out(total, targets, unbounded).left_out)

@@ -22,7 +22,12 @@ LAYOUT = CHECKOUT / "repo-layout"
 
 @pytest.mark.parametrize(
     ("place", "strategy", "scorers"),
-    [(0, StrategyName.WEIGHTED, 0), (1, StrategyName.ORDERED, 3), (2, StrategyName.BALANCED, 0)],
+    [
+        (0, StrategyName.WEIGHTED, 0),
+        (1, StrategyName.ORDERED, 3),
+        (2, StrategyName.BALANCED, 0),
+        (3, StrategyName.BALANCED, 1),
+    ],
 )
 def test_each_policy_it_shows_is_in_force_without_a_complaint(place: int, strategy: StrategyName, scorers: int) -> None:
     *policies, _ = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)

@@ -27,6 +27,7 @@ from reconciler.model.policy import (
     Distribution,
     MoveBudget,
     Renewal,
+    SpreadConstraint,
     StrategyName,
 )
 from reconciler.model.workload import WorkloadRef
@@ -37,6 +38,7 @@ MOST = settings(max_examples=min(settings.default.max_examples, 60))
 """A chain is up to eight passes, so that each of these tests tries no more of them in `make properties`."""
 
 REGIONS = ("eu", "us", "ap")
+ZONES = ("a", "b")
 TEAM = Taint(key="team")
 EVICTING = Taint(key="team", effect="NoExecute")
 TOLERATES = (Toleration(key="team", operator="Exists"),)
@@ -89,6 +91,7 @@ def _site(random: Random, name: ClusterName) -> Site:
         name=name,
         nodes=_nodes(random),
         region=random.choice(REGIONS),
+        zone=random.choice(ZONES),
         taints=random.choice([(), (), (), (TEAM,), (EVICTING,)]),
         availability=random.choice([Availability.ACTIVE] * 5 + [Availability.CORDONED]),
     )
@@ -100,15 +103,17 @@ def _distribution(random: Random) -> Distribution:
     if random.random() < 0.5:
         return Distribution(strategy=strategy, tiers=tiers)
     least, most = random.choice([(0, None), (2, None), (0, 2), (2, 2), (0, 1)])
-    few, many = random.choice([(0, None), (2, None), (0, 1), (2, 2)])
-    label = "region" if (few, many) != (0, None) or random.random() < 0.5 else ""
+    labels = random.choice([(), ("region",), ("region",), ("zone",), ("region", "zone"), ("zone", "region")])
+    bounds = (random.choice([(2, None), (0, 1), (2, 2), (0, 2)]) for _ in labels)
+    constraints = (
+        SpreadConstraint(label=label, min_groups=few, max_groups=many)
+        for label, (few, many) in zip(labels, bounds, strict=True)
+    )
     return Distribution(
         strategy=strategy,
         min_clusters=least,
         max_clusters=most,
-        spread_by=label,
-        min_groups=few,
-        max_groups=many,
+        spread_constraints=tuple(constraints),
         tiers=tiers,
     )
 

@@ -10,7 +10,8 @@ way to be placed, strategies with their bounds, subsets with theirs, cool-downs,
   on fewer clusters or groups than their policy wants;
 - fair shares: the workloads of a pass have priorities of their own, and one workspace;
 - pods of several sizes at once: all pods of a fleet ask for the same number of GPUs;
-- which clusters a bound on clusters or groups chooses: there it says how many replicas, clusters and groups at best;
+- which clusters a bound on clusters or groups chooses: there it says how many replicas, clusters and groups at best,
+  and of several labels only where neither clusters nor replicas are few;
 - requests, reservations, eviction, approvals, budgets, headroom, signals, scorers, gangs with a minimum, topology,
   autoscalers, minimums and weights of nothing, charts, and what engines report.
 """
@@ -56,7 +57,7 @@ class Share:
     name: ClusterName
     rank: int
     weight: int
-    group: str
+    groups: tuple[str, ...]
     keeps: int
     free: int
     tier: int = 0
@@ -73,7 +74,7 @@ class Reach:
 
     replicas: int
     clusters: int
-    groups: int
+    groups: tuple[int, ...]
 
 
 class Decider:
@@ -222,7 +223,7 @@ class Decider:
                     room = room if limit is None else min(room, max(0, limit - has[name, ""]))
                 weight, tier = work.policy.candidates[entry].weight, self._tier(work, entry)
                 free = has[name, ""] + room
-                shares.append(Share(name=name, rank=rank, weight=weight, group="", keeps=0, free=free, tier=tier))
+                shares.append(Share(name=name, rank=rank, weight=weight, groups=(), keeps=0, free=free, tier=tier))
         stays = Counter[Place]()
         for tier in sorted({share.tier for share in shares}):
             here = [share for share in shares if share.tier == tier]
@@ -292,7 +293,7 @@ class Decider:
         """Make the share of a cluster in a subset, with its weight by the policy; no terms are preferred."""
         entries = self.made.entries(work)
         weight = work.policy.candidates[entries[place[0]]].weight if place[0] in entries else 1
-        return Share(name=place[0], rank=rank, weight=weight, group="", keeps=keeps, free=free)
+        return Share(name=place[0], rank=rank, weight=weight, groups=(), keeps=keeps, free=free)
 
     def _free_of_held(self, has: Mapping[Place, int]) -> Callable[[Place], int]:
         seen = self.made.inputs.observed.clusters
@@ -303,10 +304,12 @@ class Decider:
         """Decline passes in which replicas may have to move."""
         for work in self.made.works.values():
             has, distribution = self._has(work), work.policy.distribution
-            groups = {self.made.sites[name].region for name, _ in has}
             units = has.total() // work.unit.size
             few = len(has) < min(distribution.min_clusters, units)
-            if has and (few or len(groups) < min(distribution.min_groups, units)):
+            for bound in distribution.spread_constraints:
+                values = {self._value(name, bound.label) for name, _ in has}
+                few |= len(values) < min(bound.min_groups, units)
+            if has and few:
                 raise DeclinedError(f"a lower bound of {work.id} is not met")
         lost = self.made.inputs.lost
         for placement in self.standing.values():
@@ -490,20 +493,23 @@ class Decider:
 
     def _shares(self, work: Work, has: Counter[Place], free: Mapping[Place, int]) -> list[Share]:
         policy = work.policy
-        label = bool(policy.distribution.spread_by)
+        labels = [bound.label for bound in policy.distribution.spread_constraints]
         return [
             Share(
                 name=name,
                 rank=rank,
                 weight=policy.candidates[entry].weight,
                 tier=self._tier(work, entry),
-                group=self.made.sites[name].region if label else "",
+                groups=tuple(self._value(name, label) for label in labels),
                 keeps=has[name, ""],
                 free=free.get((name, ""), 0),
             )
             for rank, (name, entry) in enumerate(self.made.entries(work).items())
             if has[name, ""] or free.get((name, ""), 0)
         ]
+
+    def _value(self, name: ClusterName, label: str) -> str:
+        return {"region": self.made.sites[name].region, "zone": self.made.sites[name].zone}[label]
 
     @staticmethod
     def _divide(work: Work, more: int, shares: Sequence[Share]) -> dict[ClusterName, int]:
@@ -541,16 +547,19 @@ class Decider:
             has, actual, missing = _in_copies(has), _in_copies(actual), missing // size
             missing = min(missing, 1) if work.unit.runs_once else missing
         distribution, shares = work.policy.distribution, self._shares(work, has, free)
+        constraints = distribution.spread_constraints
+        if len(constraints) > 1 and (distribution.max_clusters is not None or missing < 4):
+            raise DeclinedError("labels that cross where clusters or replicas are few: the product may miss the best")
         best = _best(missing, shares, distribution)
         used = {name for (name, _), replicas in actual.items() if replicas}
-        groups = {self.made.sites[name].region if distribution.spread_by else "" for name in used}
+        groups = tuple(len({self._value(name, bound.label) for name in used}) for bound in constraints)
         most = len({name for name, _ in has})
-        reached = Reach(replicas=actual.total(), clusters=len(used), groups=len(groups))
-        if (reached.replicas, min(reached.clusters, best.clusters), min(reached.groups, best.groups)) != (
-            best.replicas,
-            best.clusters,
-            best.groups,
-        ):
+        reached = Reach(
+            replicas=actual.total(),
+            clusters=min(len(used), best.clusters),
+            groups=tuple(map(min, groups, best.groups)),
+        )
+        if reached != best:
             yield f"{work.id}: {dict(actual)}, expected {best} of {dict(has)}, {missing} more due: {shares}"
         if distribution.max_clusters is not None and len(used) > max(most, distribution.max_clusters):
             yield f"{work.id} is on {len(used)} clusters of at most {distribution.max_clusters}"
@@ -715,32 +724,42 @@ def _best(more: int, shares: Sequence[Share], distribution: Distribution) -> Rea
     """Try every choice of clusters within the upper bounds: most groups and clusters that are wanted, then replicas."""
     begun = [share for share in shares if share.keeps]
     others = [share for share in shares if not share.keeps]
-    total, best = more + sum(share.keeps for share in begun), (-1, -1, -1)
+    total, constraints = more + sum(share.keeps for share in begun), distribution.spread_constraints
+    best: tuple[int, ...] = ()
     for number in range(len(others) + 1):
         for chosen in combinations(others, number):
             taken = [*begun, *chosen]
-            groups = {share.group for share in taken}
-            # Where groups are lacking, places of clusters are kept for them: no group takes a second one of these.
-            owed = max(0, distribution.min_groups - len(groups)) if len(taken) > len(groups) else 0
-            over = distribution.max_clusters is not None and len(taken) + owed > distribution.max_clusters
-            over |= distribution.max_groups is not None and len(groups) > distribution.max_groups
+            groups = _count_groups(taken, distribution)
+            over = distribution.max_clusters is not None and len(taken) > distribution.max_clusters
+            over |= any(
+                bound.max_groups is not None and has > max(bound.max_groups, had)
+                for bound, has, had in zip(constraints, groups, _count_groups(begun, distribution), strict=True)
+            )
             if over and chosen:
                 continue
             reach = (
-                min(len(groups), distribution.min_groups, total),
+                *(min(has, bound.min_groups, total) for has, bound in zip(groups, constraints, strict=True)),
                 min(len(taken), distribution.min_clusters, total),
                 min(more, sum(share.free for share in taken)),
             )
             best = max(best, reach)
-    groups_reached, clusters_reached, placed = best
-    short = groups_reached < min(distribution.min_groups, total) or clusters_reached < min(
-        distribution.min_clusters, total
+    *groups_reached, clusters_reached, placed = best
+    short = clusters_reached < min(distribution.min_clusters, total) or any(
+        has < min(bound.min_groups, total) for has, bound in zip(groups_reached, constraints, strict=True)
     )
     if short:
         # Each that can be reached gets one replica and no more.
-        placed = min(more, max(0, max(groups_reached, clusters_reached) - len(begun)))
+        placed = min(more, max(0, max(clusters_reached, *groups_reached, 0) - len(begun)))
+        if len(constraints) > 1:
+            raise DeclinedError("labels that cross, of which one is out of reach")
     replicas = sum(share.keeps for share in begun) + placed
-    return Reach(replicas=replicas, clusters=clusters_reached, groups=groups_reached)
+    return Reach(replicas=replicas, clusters=clusters_reached, groups=tuple(groups_reached))
+
+
+def _count_groups(shares: Sequence[Share], distribution: Distribution) -> tuple[int, ...]:
+    """Count the values of each label."""
+    labels = range(len(distribution.spread_constraints))
+    return tuple(len({share.groups[index] for share in shares}) for index in labels)
 
 
 def differences(made: Pass) -> list[str] | None:

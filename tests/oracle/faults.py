@@ -24,6 +24,7 @@ from reconciler.model.policy import (
     Renewal,
     StrategyName,
 )
+from tests.builders.cluster_shares import spread_over
 from tests.builders.input_entries import changed, entries
 from tests.builders.inputs import VLLM, ordering, seconds
 from tests.oracle.chains import EVICTING, TOLERATES, spread, term
@@ -124,7 +125,7 @@ def lost_toleration_is_followed() -> bool:
 
 def lost_spread_label_is_followed() -> bool:
     """A burst leaves a cluster that loses the label over which its policy spreads."""
-    policy = replace(IN_ORDER, distribution=Distribution(spread_by="region", max_groups=3))
+    policy = replace(IN_ORDER, distribution=Distribution(spread_constraints=spread_over("region", max_groups=3)))
     return _leaves(policy, Step(after=MINUTE, sites={A: {"region": ""}}))
 
 
@@ -163,7 +164,7 @@ def _leaves_draining(policy: BurstPolicy, missing: int, *sites: Site) -> tuple[d
 def two_groups_outlive_a_drain() -> bool:
     """Replicas that leave a draining cluster go to another group where the policy wants two."""
     sites = site(A), site(B, region="us"), site(C, region="us")
-    policy = _spread(spread_by="region", min_groups=2)
+    policy = _spread(spread_constraints=spread_over("region", min_groups=2))
     _, after = _leaves_draining(policy, 4, *sites)
     return len({one.region for one in sites if one.name in after}) == 2
 
@@ -177,7 +178,7 @@ def two_clusters_outlive_a_drain() -> bool:
 def two_groups_outlive_a_loss() -> bool:
     """Replicas that leave a lost cluster go to another group where the policy wants two."""
     sites = site(A), site(B, region="us"), site(C, region="ap")
-    world = lone(Unit.REPLICA, _spread(spread_by="region", min_groups=2), *sites)
+    world = lone(Unit.REPLICA, _spread(spread_constraints=spread_over("region", min_groups=2)), *sites)
     gone = Step(after=MINUTE, sites={B: {"seen": False}})
     *_, last = play(world, lacks(4), Step(after=MINUTE), gone, Step(after=6 * MINUTE))
     return len(where(last)) == 2

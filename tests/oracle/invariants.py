@@ -140,12 +140,28 @@ def lower_bounds_hold_or_are_told(made: Pass) -> Iterator[str]:
         distribution, has = work.policy.distribution, held(made.after, work.id)
         if work.id in told or not has:
             continue
-        clusters, groups = len(has), len({made.sites[name].region for name in has})
         units = has.total() // work.unit.size
-        if clusters < min(distribution.min_clusters, units):
-            yield f"{work.id} is on {clusters} clusters of {distribution.min_clusters}, and nothing says so"
-        if groups < min(distribution.min_groups, units):
-            yield f"{work.id} is in {groups} groups of {distribution.min_groups}, and nothing says so"
+        if len(has) < min(distribution.min_clusters, units):
+            yield f"{work.id} is on {len(has)} clusters of {distribution.min_clusters}, and nothing says so"
+        for bound in distribution.spread_constraints:
+            groups = len({made.sites[name].cluster.labels.get(bound.label) for name in has})
+            if groups < min(bound.min_groups, units):
+                yield f"{work.id} has {groups} of {bound.min_groups} values of {bound.label}, and nothing says so"
+
+
+def upper_bounds_hold(made: Pass) -> Iterator[str]:
+    """No workload comes to more clusters, or values of a label, than its policy allows, or than it had before."""
+    for work in made.works.values():
+        distribution = work.policy.distribution
+        before, after = held(made.before, work.id), held(made.after, work.id)
+        if distribution.max_clusters is not None and len(after) > max(distribution.max_clusters, len(before)):
+            yield f"{work.id} is on {len(after)} clusters of at most {distribution.max_clusters}"
+        for bound in distribution.spread_constraints:
+            had, has = (
+                len({made.sites[name].cluster.labels.get(bound.label) for name in names}) for names in (before, after)
+            )
+            if bound.max_groups is not None and has > max(bound.max_groups, had):
+                yield f"{work.id} has {has} values of {bound.label}, of at most {bound.max_groups}"
 
 
 def _makes_room(change: Change) -> TypeGuard[Revert | Resize]:
@@ -224,8 +240,9 @@ def forbids(work: Work, site: Site, subset: str) -> Iterator[str]:
     for key, value in policy.require_labels.items():
         if (site.region if key == "region" else None) != value:
             yield f"{site.name} has no label {key}={value}"
-    if policy.distribution.spread_by and not site.region:
-        yield f"{site.name} has no label to spread over"
+    for bound in policy.distribution.spread_constraints:
+        if bound.label not in site.cluster.labels:
+            yield f"{site.name} has no label to spread over"
     if any(taint.effect == "NoExecute" for taint in site.taints) and not policy.tolerations:
         yield f"{site.name} has a NoExecute taint"
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.core.decide.candidates import filter as cluster_filter
-from reconciler.core.decide.distribution import aggregated, balanced, divide, ordered, subsets, weighted
+from reconciler.core.decide.distribution import aggregated, balanced, cluster_bounds, divide, ordered, subsets, weighted
 from reconciler.core.decide.steps import scale_down, scale_up
 from reconciler.model.kubernetes.workload_spread import Bound
 from tests.oracle.chains import BURSTS, MOST, chain, chains
@@ -60,6 +60,7 @@ BROKEN: dict[str, tuple[object, str, Callable[..., object]]] = {
     "weights": (weighted, "grow", balanced.grow),
     "balance": (balanced, "grow", weighted.grow),
     "the fewest clusters": (aggregated, "grow", balanced.grow),
+    "bounds on labels and clusters": (cluster_bounds._Reaching, "may_add", lambda *_: True),
     "tiers": (divide, "_by_tier", lambda strategy, more, shares: strategy(more, shares)),
     "the strategy within a subset": (subsets, "grow", lambda more, shares, _: ordered.grow(more, shares)),
     "maximums of subsets": (Bound, "of", lambda bound, _: bound.number + 1),

@@ -28,6 +28,7 @@ from reconciler.model.policy import (
     ClusterPreference,
     Distribution,
     MoveBudget,
+    SpreadConstraint,
     StrategyName,
 )
 from tests.builders.gprs import binding, gpr_template, record, request
@@ -91,6 +92,13 @@ def tiers(unit: Unit) -> str:
     """The second cluster has more room, and the first is the first tier; subsets are tiers of themselves."""
     distribution = Distribution(strategy=StrategyName.BALANCED, tiers=True)
     return end(play(world(unit, room=4, distribution=distribution), lacks())[-1])
+
+
+def constraints(unit: Unit) -> str:
+    """Both regions have to have some, and one zone may; what is one unit, or in subsets, is not divided for that."""
+    regions = SpreadConstraint(label="region", min_groups=2)
+    zones = SpreadConstraint(label="zone", max_groups=1)
+    return end(play(world(unit, distribution=Distribution(spread_constraints=(regions, zones))), lacks())[-1])
 
 
 def budget(unit: Unit) -> str:
@@ -246,6 +254,7 @@ TABLE: Mapping[Story, tuple[str, ...]] = {
     limit: ("1 1", FULL, FULL, FULL, "1 0 ClusterLimit", "1 0", "", ""),
     limit_of_policy: ("1 0 PolicyLimit", TOO_FEW, TOO_FEW, TOO_FEW, "1 0 PolicyLimit", "1 0", "1 0 PolicyLimit", ""),
     tiers: ("2 0", "2 0", "2 0", "2 0", "2 0", "1 0", "2 0", ""),
+    constraints: ("1 1", "2 0", "2 0", "2 0", "2 0", "1 0", "2 0", ""),
     budget: (SPENT,) * 8,
     expiry: ("2 0", "2 0", "0 0 told", "0 0 told", "2 0", "0 0 told", "2 0", "0 0"),
     drain: ("0 2", "0 2", "0 2", "0 2", "0 2", "0 1", "0 2", "0 2"),

@@ -27,6 +27,7 @@ OF_A_PASS: tuple[Rule, ...] = (
     invariants.nothing_stays_where_it_may_not,
     invariants.nothing_forbidden_is_renewed,
     invariants.lower_bounds_hold_or_are_told,
+    invariants.upper_bounds_hold,
     invariants.what_waits_is_told,
 )
 OF_A_CHAIN: tuple[ChainRule, ...] = (

@@ -169,6 +169,7 @@ class Site:
     nodes: tuple[int, ...]
     """The GPUs of each node."""
     region: str = "eu"
+    zone: str = "a"
     taints: tuple[Taint, ...] = ()
     availability: Availability = Availability.ACTIVE
     used: tuple[int, ...] = ()
@@ -182,7 +183,7 @@ class Site:
     @property
     def cluster(self) -> Cluster:
         """The file of the cluster; an empty region is no label."""
-        labels = {"region": self.region} if self.region else {}
+        labels = {"zone": self.zone, **({"region": self.region} if self.region else {})}
         return cluster(self.name, labels=labels, taints=self.taints, availability=self.availability)
 
 

@@ -143,6 +143,27 @@ def wrong_workspace(more: str) -> list[str]:
             "6: spec.distribution: minGroups 2 is more than maxClusters 1 (try minGroups: 1)",
         ),
         (
+            (
+                "distribution:\n  spreadConstraint: {spreadByLabel: region, maxGroups: 2}\n"
+                "  spreadConstraints: [{spreadByLabel: zone, maxGroups: 3}]"
+            ),
+            (
+                "6: spec.distribution: has both spreadConstraint and spreadConstraints"
+                " (try moving it into spreadConstraints)"
+            ),
+        ),
+        (
+            "distribution:\n  spreadConstraints:\n  - {spreadByLabel: zone, maxGroups: 3}\n  - {spreadByLabel: region}",
+            "9: spec.distribution.spreadConstraints[1]: has neither minGroups nor maxGroups (try maxGroups: 1)",
+        ),
+        (
+            (
+                "distribution:\n  spreadConstraints:\n  - {spreadByLabel: zone, maxGroups: 3}\n"
+                "  - {spreadByLabel: zone, minGroups: 2}"
+            ),
+            ("6: spec.distribution: has two spreadConstraints by zone (try one with minGroups and maxGroups)"),
+        ),
+        (
             "clusters:\n- name: worker-1\n  matchLabels: {a: b}",
             "7: spec.clusters[0]: has both name and matchLabels (try two entries)",
         ),

@@ -32,13 +32,14 @@ from reconciler.model.policy import (
     StrategyName,
 )
 from reconciler.model.workload import WorkloadRef
+from tests.builders.cluster_shares import spread_over
 from tests.builders.inputs import NOW, VLLM, cluster, desired, free, inputs, ledger, ordering, placement, shape, short
 
 HOUR = timedelta(hours=1)
 REGION = "topology.kubernetes.io/region"
 WEIGHTED = Distribution(strategy=StrategyName.WEIGHTED)
 BALANCED = Distribution(strategy=StrategyName.BALANCED)
-TWO_REGIONS = Distribution(strategy=StrategyName.BALANCED, spread_by=REGION, min_groups=2)
+TWO_REGIONS = Distribution(strategy=StrategyName.BALANCED, spread_constraints=spread_over(REGION, min_groups=2))
 TWO_CLUSTERS = Distribution(min_clusters=2)
 GONE = ("drained", "lost", "no longer named", "labels", "tainted")
 
@@ -224,6 +225,19 @@ def test_a_bound_that_cannot_be_held_is_told_and_moves_nothing_within_the_same_r
     assert held_in_one_region(free("worker-2", 9), moves=0).suppressed[0].reason is Reason.MOVE_BUDGET
 
 
+def test_bounds_on_two_labels_are_restored_by_the_cluster_that_mends_both() -> None:
+    sites = {"worker-2": ("eu", "a"), "worker-3": ("eu", "b"), "worker-4": ("us", "a"), "worker-5": ("us", "b")}
+    both = spread_over(REGION, min_groups=2) + spread_over("zone", min_groups=2)
+    clusters = (cluster(name, labels={REGION: of, "zone": zone}) for name, (of, zone) in sites.items())
+    wanted = fleet(ordering(*sites, distribution=Distribution(spread_constraints=both)), *clusters)
+    before, seen = ledger(there("worker-2", 6)), [free(name, 9) for name in sites]
+    assert after(before, decided("stays", wanted, before, *seen)) == {"worker-2": 5, "worker-5": 1}
+    made = decided("stays", wanted, before, *seen[:3])
+    assert after(before, made) == {"worker-2": 5, "worker-3": 1}
+    (held,) = (held for held in made.suppressed if held.reason is Reason.BOUND_UNMET)
+    assert held.message == f"policy gpu spreads over 2 values of {REGION} at least, and it has 1"
+
+
 def test_a_bound_is_restored_once_and_what_then_stands_stays() -> None:
     clusters = region("worker-2", "eu"), region("worker-3", "us")
     wanted = fleet(ordering("worker-2", "worker-3", distribution=TWO_REGIONS), *clusters)
@@ -245,7 +259,7 @@ def test_cluster_is_given_up_for_a_second_region_where_the_policy_allows_no_thir
     room: int, expected: Mapping[str, int]
 ) -> None:
     clusters = region("worker-2", "eu"), region("worker-3", "us"), region("worker-4", "us")
-    two = Distribution(spread_by=REGION, min_groups=2, max_clusters=2)
+    two = Distribution(spread_constraints=spread_over(REGION, min_groups=2), max_clusters=2)
     wanted = fleet(ordering("worker-2", "worker-3", "worker-4", distribution=two), *clusters)
     before = ledger(there("worker-3", 3), there("worker-4", 2))
     made = decided("stays", wanted, before, free("worker-2", room), free("worker-3", 1), free("worker-4", 9))
@@ -255,7 +269,7 @@ def test_cluster_is_given_up_for_a_second_region_where_the_policy_allows_no_thir
 
 def test_first_burst_that_reaches_too_few_regions_says_so_though_all_of_it_is_placed() -> None:
     clusters = region("worker-2", "us"), region("worker-3", "us")
-    both = Distribution(spread_by=REGION, min_groups=2, min_clusters=2)
+    both = Distribution(spread_constraints=spread_over(REGION, min_groups=2), min_clusters=2)
     wanted = fleet(ordering("worker-2", "worker-3", distribution=both), *clusters)
     made = decide(inputs(short(2, since=NOW - HOUR), free("worker-2", 8), free("worker-3", 8), wanted=wanted))
     assert [type(change) for change in made.changes] == [Place, Place]
@@ -292,7 +306,7 @@ def test_region_that_is_lost_as_a_whole_is_left_for_another_where_there_may_be_o
 ) -> None:
     """A cluster that has been lost for a minute keeps its replicas for now, and holds up no others."""
     clusters = region("worker-2", "us"), region("worker-3", "us"), region("worker-4", "ap")
-    one = Distribution(spread_by=REGION, max_groups=1)
+    one = Distribution(spread_constraints=spread_over(REGION, max_groups=1))
     wanted = fleet(ordering("worker-2", "worker-3", "worker-4", distribution=one), *clusters)
     before = ledger(there("worker-2", 3), there("worker-3", 3))
     made = inputs(short(6, since=NOW - HOUR), free("worker-4", 20), wanted=wanted, there=before)

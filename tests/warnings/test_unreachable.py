@@ -53,6 +53,21 @@ def test_more_values_than_the_clusters_have_are_told():
     assert policy_warnings(spreading("region", "minGroups: 2")) == []
 
 
+def test_lower_bound_that_the_upper_bound_of_another_label_leaves_out_of_reach_is_told():
+    def both(tiers: int) -> str:
+        bounds = "{spreadByLabel: region, minGroups: 3}", f"{{spreadByLabel: tier, maxGroups: {tiers}}}"
+        return f"{{distribution: {{spreadConstraints: [{', '.join(bounds)}]}}}}"
+
+    assert policy_warnings(both(1), more="spot") == [
+        (
+            f"{AT}.distribution.spreadConstraints[0].minGroups: 3 are asked for, and 1 value of tier in workspace llm "
+            "have 2 at most (try spreadConstraints[1].maxGroups: 2, or minGroups: 2)"
+        )
+    ]
+    assert policy_warnings(both(2), more="spot") == []
+    assert policy_warnings(both(1), more="gold") == []
+
+
 def test_more_clusters_than_there_are_to_use_are_told():
     (line,) = policy_warnings("{distribution: {minClusters: 3}}")
     assert line.startswith(

@@ -62,7 +62,7 @@ def ordered_candidates(
             for name in [name for name in named if name in clusters and selects_cluster(subset, clusters[name])]:
                 if not node_requirements(subset, clusters[name]):
                     del named[name]
-    label = policy.distribution.spread_by
+    constraints = policy.distribution.spread_constraints
     return before + tuple(
         Candidate(
             cluster=name,
@@ -70,10 +70,11 @@ def ordered_candidates(
             limit=candidate.max_replicas,
             least=candidate.min_replicas,
             weight=candidate.weight,
-            group=clusters[name].labels.get(label, "") if label and name in clusters else "",
+            groups=tuple(labels.get(bound.label, "") for bound in constraints),
             tier=tiers.get(id(candidate), 0),
         )
         for rank, (name, candidate) in enumerate(named.items(), start=len(before) + 1)
+        for labels in [clusters[name].labels if name in clusters else {}]
     )
 
 
@@ -130,14 +131,14 @@ def _missing_label(cluster: Cluster, policy: BurstPolicy) -> Refusal | None:
                 message=f"needs label {key}={value}, has {key}={cluster.labels.get(key, '')}",
                 remedy=f"label the Cluster {key}={value}, or change spec.requireLabels of policy {policy.name}",
             )
-    label = policy.distribution.spread_by
-    if label and policy.spread is None and label not in cluster.labels:
-        return Refusal(
-            cluster=cluster.name,
-            reason=Reason.LABELS,
-            message=f"has no label {label}, over which policy {policy.name} spreads",
-            remedy=f"label the Cluster {label}=<its {label.rpartition('/')[2]}>",
-        )
+    for bound in policy.distribution.spread_constraints if policy.spread is None else ():
+        if bound.label not in cluster.labels:
+            return Refusal(
+                cluster=cluster.name,
+                reason=Reason.LABELS,
+                message=f"has no label {bound.label}, over which policy {policy.name} spreads",
+                remedy=f"label the Cluster {bound.label}=<its {bound.label.rpartition('/')[2]}>",
+            )
     return None
 
 
@@ -245,8 +246,7 @@ class ClusterOrder:
                 sorted(
                     workload
                     for workload, policy in self._desired.policies.items()
-                    if policy.spread is None
-                    and (policy.distribution.min_clusters > 1 or policy.distribution.min_groups > 1)
+                    if policy.spread is None and policy.distribution.spreads
                 )
             )
         return self._bounded

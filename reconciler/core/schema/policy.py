@@ -123,6 +123,12 @@ class SpreadConstraintFile(Strict):
         _in_order("minGroups", self.min_groups, "maxGroups", self.max_groups)
         return self
 
+    def value_of(self, place: int | None) -> model.SpreadConstraint:
+        """Make the model's value of the constraint at a place of `spreadConstraints`; None for the short form."""
+        return model.SpreadConstraint(
+            label=self.spread_by_label, min_groups=self.min_groups, max_groups=self.max_groups, place=place
+        )
+
 
 class DistributionFile(Strict):
     """The division of new replicas over the clusters. Running replicas stay on their cluster."""
@@ -133,7 +139,12 @@ class DistributionFile(Strict):
     )
     min_clusters: Annotated[int, Field(ge=0)] = Field(0, description="Least number of clusters with replicas.")
     max_clusters: Annotated[int, Field(ge=1)] | None = Field(None, description="Most clusters with replicas.")
-    spread_constraint: SpreadConstraintFile | None = Field(None, description="Bounds on regions or zones.")
+    spread_constraint: SpreadConstraintFile | None = Field(
+        None, description="Bounds on regions or zones; the short form of `spreadConstraints` with one of them."
+    )
+    spread_constraints: Annotated[list[SpreadConstraintFile], Field(max_length=4)] = Field(
+        [], description="Bounds on the values of several labels, which hold at the same time."
+    )
     sets: Annotated[model.SetDivision, Field(strict=False)] = Field(
         _DEFAULTS.sets, description="A set on one cluster, or its groups divided over several, each whole."
     )
@@ -157,20 +168,29 @@ class DistributionFile(Strict):
         if self.tiers and self.strategy is model.StrategyName.ORDERED:
             raise refusal("tiers need a strategy that divides within them", "try strategy: Balanced")
         _in_order("minClusters", self.min_clusters, "maxClusters", self.max_clusters)
-        if self.spread_constraint is not None:
-            _in_order("minGroups", self.spread_constraint.min_groups, "maxClusters", self.max_clusters)
+        if self.spread_constraint is not None and self.spread_constraints:
+            raise refusal("has both spreadConstraint and spreadConstraints", "try moving it into spreadConstraints")
+        labels = [bound.label for bound in self.constraints()]
+        twice = next((label for label in labels if labels.count(label) > 1), None)
+        if twice is not None:
+            raise refusal(f"has two spreadConstraints by {shortened(twice)}", "try one with minGroups and maxGroups")
+        for bound in self.constraints():
+            _in_order("minGroups", bound.min_groups, "maxClusters", self.max_clusters)
         return self
+
+    def constraints(self) -> tuple[model.SpreadConstraint, ...]:
+        """Make the model's values of the constraints, in either form."""
+        if self.spread_constraint is not None:
+            return (self.spread_constraint.value_of(None),)
+        return tuple(bound.value_of(place) for place, bound in enumerate(self.spread_constraints))
 
     def value_of(self) -> model.Distribution:
         """Make the model's value."""
-        spread = self.spread_constraint
         return model.Distribution(
             strategy=self.strategy,
             min_clusters=self.min_clusters,
             max_clusters=self.max_clusters,
-            spread_by="" if spread is None else spread.spread_by_label,
-            min_groups=0 if spread is None else spread.min_groups,
-            max_groups=None if spread is None else spread.max_groups,
+            spread_constraints=self.constraints(),
             tiers=self.tiers,
         )
 

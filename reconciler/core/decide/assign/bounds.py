@@ -9,7 +9,7 @@ from reconciler.core.decide.distribution import ClusterShare, Division, share_ou
 from reconciler.model.candidate import Candidate
 from reconciler.model.ids import ClusterName
 from reconciler.model.plan import Reason, Refusal
-from reconciler.model.policy import BurstPolicy, Distribution
+from reconciler.model.policy import BurstPolicy, Distribution, SpreadConstraint
 from reconciler.text.wording import count, join_names
 
 
@@ -44,51 +44,56 @@ def divide_in_reach(
     division = share_out(total, shares, distribution, beyond=beyond)
     if division.out_of_reach is None or not lowered:
         return division
-    clusters, groups = division.out_of_reach
-    within = replace(
-        distribution,
-        min_clusters=min(distribution.min_clusters, clusters),
-        min_groups=min(distribution.min_groups, groups),
-    )
+    within = division.out_of_reach.lowered(distribution)
     return replace(share_out(total, shares, within, beyond=beyond), out_of_reach=division.out_of_reach)
 
 
-def describe_label_values(number: int, policy: BurstPolicy) -> str:
-    """Call so many values of the label that a policy spreads over."""
-    return f"{count(number, 'value')} of {policy.distribution.spread_by}"
+def describe_label_values(number: int, bound: SpreadConstraint) -> str:
+    """Call so many values of a label that a policy spreads over."""
+    return f"{count(number, 'value')} of {bound.label}"
 
 
 def left_out(division: Division, policy: BurstPolicy) -> Iterator[Refusal]:
     """Refuse the clusters that have room and are beyond an upper bound of the policy, with that bound."""
-    distribution = policy.distribution
     taken = [cluster for cluster, replicas in sorted(division.counts.items()) if replicas]
+    groups = [share.groups for share in division.chosen if share.groups and division.counts.get(share.cluster)]
     for share in division.left_out:
         if not share.free:
             continue
-        clusters, groups = distribution.max_clusters, distribution.max_groups
-        if groups is None or (clusters is not None and len(taken) >= clusters):
-            most, bound = count(clusters or 0, "cluster"), "maxClusters"
-        else:
-            most, bound = describe_label_values(groups, policy), "spreadConstraint.maxGroups"
+        most, field = _upper_bound(share, len(taken), groups, policy.distribution)
         yield Refusal(
             cluster=share.cluster,
             reason=Reason.SPREAD_LIMIT,
             message=f"policy {policy.name} spreads over {most} at most: {join_names(taken)}",
-            remedy=f"raise spec.distribution.{bound} of policy {policy.name}",
+            remedy=f"raise spec.distribution.{field} of policy {policy.name}",
         )
+
+
+def _upper_bound(
+    share: ClusterShare, taken: int, groups: Sequence[tuple[str, ...]], distribution: Distribution
+) -> tuple[str, str]:
+    """Return the upper bound that leaves a cluster out beside so many others with these values, and its field."""
+    clusters, full = distribution.max_clusters, None
+    for index, bound in enumerate(distribution.spread_constraints):
+        values = {own[index] for own in groups}
+        if bound.max_groups is not None and share.groups[index] not in values and len(values) >= bound.max_groups:
+            full = full or bound
+    if full is None or (clusters is not None and taken >= clusters):
+        return count(clusters or 0, "cluster"), "maxClusters"
+    return describe_label_values(full.max_groups or 0, full), f"{full.field}.maxGroups"
 
 
 def out_of_reach(division: Division, policy: BurstPolicy, *, each: str = "one replica") -> str:
     """Describe the lower bound of the policy that is out of reach, and what `each` has until then; empty for none."""
     if division.out_of_reach is None:
         return ""
-    distribution, (clusters, groups) = policy.distribution, division.out_of_reach
-    few = groups < distribution.min_groups
-    bound = "spreadConstraint.minGroups" if few else "minClusters"
-    least = (
-        describe_label_values(distribution.min_groups, policy) if few else count(distribution.min_clusters, "cluster")
-    )
+    distribution, has = policy.distribution, division.out_of_reach
+    least, can, field = count(distribution.min_clusters, "cluster"), has.clusters, "minClusters"
+    for groups, bound in zip(has.groups, distribution.spread_constraints, strict=True):
+        if groups < bound.min_groups:
+            least, can, field = describe_label_values(bound.min_groups, bound), groups, f"{bound.field}.minGroups"
+            break
     return (
-        f"policy {policy.name} spreads over {least} at least, and only {groups if few else clusters} can be used:"
-        f" until then each has {each} (free or add such clusters, or lower spec.distribution.{bound})"
+        f"policy {policy.name} spreads over {least} at least, and only {can} can be used:"
+        f" until then each has {each} (free or add such clusters, or lower spec.distribution.{field})"
     )

@@ -107,7 +107,7 @@ def _within_bounds(
                 most=1,
                 capacity=1,
                 keeps=int(each.cluster in stays),
-                group=each.group,
+                groups=each.groups,
                 tier=each.tier,
             )
             for each in order

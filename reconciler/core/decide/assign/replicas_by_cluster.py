@@ -178,8 +178,9 @@ def describe_distribution(policy: BurstPolicy) -> str:
     words = [f"{distribution.strategy} in tiers" if distribution.tiers else str(distribution.strategy)]
     words += [f"at least {count(least, 'cluster')}"] if (least := distribution.min_clusters) else []
     words += [f"at most {count(most, 'cluster')}"] if (most := distribution.max_clusters) is not None else []
-    words += [f"at least {describe_label_values(least, policy)}"] if (least := distribution.min_groups) else []
-    words += [f"at most {describe_label_values(most, policy)}"] if (most := distribution.max_groups) is not None else []
+    for bound in distribution.spread_constraints:
+        words += [f"at least {describe_label_values(bound.min_groups, bound)}"] if bound.min_groups else []
+        words += [f"at most {describe_label_values(most, bound)}"] if (most := bound.max_groups) is not None else []
     return ", ".join(words)
 
 

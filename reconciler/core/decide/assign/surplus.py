@@ -190,7 +190,7 @@ class _Held:
 
         found.sort(key=key)
         shares = [
-            ClusterShare(cluster=placement.cluster, rank=index, most=1, capacity=1, group=candidate.group)
+            ClusterShare(cluster=placement.cluster, rank=index, most=1, capacity=1, groups=candidate.groups)
             for index, (candidate, placement) in enumerate(found)
             if candidate is not None
         ]

@@ -26,8 +26,10 @@ def share_of(candidate: Candidate, *, most: int, capacity: int, keeps: int = 0) 
         keeps,
         candidate.least,
         candidate.weight,
-        candidate.group,
+        candidate.groups,
         candidate.tier,
+        (),
+        candidate.rank if candidate.scores else 0,
     )
 
 

@@ -1,112 +1,309 @@
-"""The clusters that take part where a policy bounds the number of clusters, or of values of a label.
+"""The clusters that take part where a policy bounds the number of clusters, or of values of labels.
 
-Clusters with replicas of the workload always take part, also where the bounds have been lowered since. The others are
-chosen by the precedence of the strategy; while the chosen ones do not hold all replicas, another one is put ahead, for
-as long as that helps: of the roomiest of each group the one that helps most, then the one that the strategy prefers.
+Clusters with replicas of the workload always take part, also where the bounds have been lowered since. Of the choices
+that reach the lower bounds and hold all replicas, the one is made whose last cluster comes first in the order in which
+clusters are preferred; of several of these, the first in that order. The others are admitted after it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from heapq import nlargest
+from itertools import chain, product
+from operator import contains, itemgetter
+from typing import NamedTuple
 
 from reconciler.core.decide.distribution.strategy import ClusterShare
 from reconciler.model.policy import Distribution
 
 Precedence = Callable[[ClusterShare], tuple[int, ...]]
+Groups = tuple[str, ...]
+"""The values of a cluster of the labels that its policy spreads over."""
+
+_WIDTH = 4
+"""The choices of label values that are carried on while more values are added: where labels cross one another, the
+best choice of few values need not be a part of the best choice of more."""
+
+
+class Reached(NamedTuple):
+    """What some clusters come to."""
+
+    clusters: int
+    # The number of values of each label that the policy spreads over.
+    groups: tuple[int, ...]
+
+    def falls_short(self, distribution: Distribution, total: int) -> bool:
+        """Return whether a lower bound is not reached that so many replicas could reach."""
+        few = (
+            has < min(bound.min_groups, total)
+            for has, bound in zip(self.groups, distribution.spread_constraints, strict=True)
+        )
+        return self.clusters < min(distribution.min_clusters, total) or any(few)
+
+    def lowered(self, distribution: Distribution) -> Distribution:
+        """Lower the lower bounds to what is reached."""
+        constraints = (
+            replace(bound, min_groups=min(bound.min_groups, has))
+            for bound, has in zip(distribution.spread_constraints, self.groups, strict=True)
+        )
+        least = min(distribution.min_clusters, self.clusters)
+        return replace(distribution, min_clusters=least, spread_constraints=tuple(constraints))
 
 
 def choose(
     more: int, shares: Sequence[ClusterShare], distribution: Distribution, precedence: Precedence
 ) -> tuple[ClusterShare, ...]:
-    """Choose the clusters that so many replicas more are shared out over, as the strategy prefers them.
+    """Choose the clusters that so many replicas more are shared out over, as they are preferred.
 
     Without an upper bound these are all that have some or take some.
     """
     fit = sorted((share for share in shares if share.most), key=precedence)
     if not distribution.is_bounded:
         return tuple(fit)
-    begun = [share for share in fit if share.keeps]
-    ahead: list[ClusterShare] = []
-    chosen = _admit(_unique(begun, fit), distribution)
-    while _worth(chosen, more, distribution) < _worth(fit, more, distribution):
-        options = [
-            (share, _admit(_unique(begun, [share, *ahead], fit), distribution))
-            for share in _roomiest(set(fit).difference(chosen))
-        ]
-        # Of those that help as much as any, the one that the strategy prefers.
-        options.sort(key=lambda option: precedence(option[0]))
-        best = max(options, key=lambda option: _worth(option[1], more, distribution), default=None)
-        if best is not None and _worth(best[1], more, distribution) > _worth(chosen, more, distribution):
-            ahead.insert(0, best[0])
-            chosen = best[1]
-            continue
-        # No option helps as long as the last share takes its place: that one stays, and the one before it may go.
-        loose = [share for share in chosen if not share.keeps and share not in ahead]
-        if not loose:
-            break
-        ahead.insert(0, loose[-1])
-    return tuple(sorted(chosen, key=precedence))
+    choice = _Choice(more=more, fit=fit, distribution=distribution)
+    return tuple(sorted(choice.best(), key=precedence))
 
 
-def reached(shares: Iterable[ClusterShare]) -> tuple[int, int]:
-    """Count clusters, and values of the label."""
+def reached(shares: Iterable[ClusterShare], distribution: Distribution) -> Reached:
+    """Count clusters, and values of each label."""
     listed = tuple(shares)
-    return len(listed), len({share.group for share in listed})
+    groups = (
+        len({share.groups[index] for share in listed if share.groups})
+        for index in range(len(distribution.spread_constraints))
+    )
+    return Reached(len(listed), tuple(groups))
 
 
 def seeds(shares: Sequence[ClusterShare], distribution: Distribution) -> tuple[ClusterShare, ...]:
     """List the shares that get one replica before all else, so that the lower bounds are reached.
 
-    `shares` are in order of preference; those that keep replicas count already.
+    `shares` are in order of preference; those that keep replicas count already. The one that brings most bounds nearer
+    is first.
     """
-    if distribution.min_clusters == distribution.min_groups == 0:
-        return ()
-    reaching = [share for share in shares if share.keeps]
-    new: list[ClusterShare] = []
-    for by_group in (True, False):
-        for share in shares:
-            clusters, groups = reached(reaching)
-            fresh = share not in reaching and (not by_group or all(share.group != other.group for other in reaching))
-            lacks = groups < distribution.min_groups if by_group else clusters < distribution.min_clusters
-            if fresh and lacks:
-                reaching.append(share)
-                new.append(share)
+    reaching, new = _Reaching(distribution), list[ClusterShare]()
+    for share in shares:
+        if share.keeps:
+            reaching.add(share.groups)
+    left = [share for share in shares if not share.keeps]
+    while left and reaching.lacks:
+        best = max(left, key=lambda share: reaching.gain(share.groups))
+        if not reaching.gain(best.groups):
+            break
+        reaching.add(best.groups)
+        new.append(best)
+        left.remove(best)
     return tuple(new)
 
 
-def _roomiest(shares: Iterable[ClusterShare]) -> list[ClusterShare]:
-    """List the roomiest share of each group, the roomiest first: no other of its group could help more."""
-    first: dict[str, ClusterShare] = {}
-    for share in sorted(shares, key=lambda share: (-share.free, share.rank)):
-        first.setdefault(share.group, share)
-    return list(first.values())
+class _Reaching:
+    """The clusters, and values of labels, that count for the bounds of a policy so far."""
+
+    def __init__(self, distribution: Distribution) -> None:
+        self._distribution = distribution
+        self._clusters = 0
+        self._values: tuple[set[str], ...] = tuple(set() for _ in distribution.spread_constraints)
+
+    def add(self, groups: Groups) -> None:
+        """Count a cluster with these values; one that is no longer in the order has none."""
+        self._clusters += 1
+        for values, value in zip(self._values, groups, strict=False):
+            values.add(value)
+
+    def reached(self, more: int = 0) -> Reached:
+        """Return what is counted, with so many clusters more whose values are known or not asked for."""
+        return Reached(self._clusters + more, tuple(map(len, self._values)))
+
+    @property
+    def lacks(self) -> bool:
+        """Whether a lower bound is not reached."""
+        return self._clusters < self._distribution.min_clusters or any(self.owed)
+
+    @property
+    def owed(self) -> tuple[int, ...]:
+        """How many values of each label are missing."""
+        spread = self._distribution.spread_constraints
+        return tuple(max(0, bound.min_groups - len(has)) for has, bound in zip(self._values, spread, strict=True))
+
+    def gain(self, groups: Groups) -> int:
+        """Count the lower bounds that a cluster with these values would bring nearer."""
+        new = zip(self.owed, self._values, groups, strict=False)
+        nearer = sum(owed > 0 and value not in values for owed, values, value in new)
+        return nearer + (self._clusters < self._distribution.min_clusters)
+
+    def may_add(self, share: ClusterShare) -> bool:
+        """Return whether a share is within the upper bounds, and leaves places for the values that are missing."""
+        bounds, most = self._distribution.spread_constraints, self._distribution.max_clusters
+        known = [value in values for values, value in zip(self._values, share.groups, strict=False)]
+        for bound, values, is_known in zip(bounds, self._values, known, strict=True):
+            if not is_known and bound.max_groups is not None and len(values) >= bound.max_groups:
+                return False
+        if most is None:
+            return True
+        places = most - self._clusters
+        return places > max((0, *(owed for owed, is_known in zip(self.owed, known, strict=True) if is_known)))
 
 
-def _unique(*lists: Sequence[ClusterShare]) -> list[ClusterShare]:
-    return list(dict.fromkeys(share for shares in lists for share in shares))
+_Worth = tuple[int, ...]
+"""Groups and clusters up to the lower bounds, then room up to all replicas: the greater, the better."""
+_Values = tuple[frozenset[str], ...]
+"""For each label with an upper bound the values that may be used."""
 
 
-def _admit(shares: Sequence[ClusterShare], distribution: Distribution) -> list[ClusterShare]:
-    """Admit one share after the other, within the bounds and while enough places are left for new groups."""
-    taken: list[ClusterShare] = []
-    groups: set[str] = set()
-    most = len(shares) + distribution.min_groups if distribution.max_clusters is None else distribution.max_clusters
-    for share in shares:
-        new = share.group not in groups
-        places = most - len(taken)
-        owed = max(0, distribution.min_groups - len(groups))
-        full = distribution.max_groups is not None and len(groups) >= distribution.max_groups
-        if share.keeps or (places > 0 and not (new and full) and (new or places > owed)):
-            taken.append(share)
-            groups.add(share.group)
-    return taken
+@dataclass(frozen=True, kw_only=True)
+class _Choice:
+    """A choice of clusters for so many replicas more."""
+
+    more: int
+    # The clusters that have replicas or take some, as they are preferred.
+    fit: Sequence[ClusterShare]
+    distribution: Distribution
+
+    @cached_property
+    def begun(self) -> tuple[ClusterShare, ...]:
+        """The clusters that take part in any case."""
+        return tuple(share for share in self.fit if share.keeps)
+
+    def worth(self, shares: Collection[ClusterShare]) -> _Worth:
+        """Rate a choice of clusters."""
+        return self._rated(reached(shares, self.distribution), sum(share.free for share in shares))
+
+    def _rated(self, has: Reached, room: int) -> _Worth:
+        bounds = zip(has.groups, self.distribution.spread_constraints, strict=True)
+        groups = (min(number, bound.min_groups) for number, bound in bounds)
+        return *groups, min(has.clusters, self.distribution.min_clusters), min(self.more, room)
+
+    def best(self) -> Collection[ClusterShare]:
+        """Admit shares that are worth as much as any choice, and before them as few others as it takes."""
+        core, pool = [*self.begun], [share for share in self.fit if not share.keeps]
+        admitted = self.admit(core, pool)
+        if len(admitted) == len(self.fit):
+            return admitted
+        worth = self.worth(admitted)
+        if worth != self.worth(self.fit):
+            worth = self.most_worth(core, pool)
+        # Bounds beyond what can be reached keep no places.
+        *groups, clusters, _ = worth
+        within = replace(self, distribution=Reached(clusters, tuple(groups)).lowered(self.distribution))
+        while within.suffices(core, pool, worth):
+            # Beside the core the first of the pool, up to `last`, suffice, and those before `few` do not.
+            few, last = 0, 1
+            while last < len(pool) and not within.suffices(core, pool[:last], worth):
+                few, last = last + 1, 2 * last
+            last = min(last, len(pool))
+            while few < last:
+                middle = (few + last) // 2
+                if within.suffices(core, pool[:middle], worth):
+                    last = middle
+                else:
+                    few = middle + 1
+            admitted = within.admit(core, pool[:last])
+            if within.worth(admitted) >= worth:
+                return within.admit(admitted, self.fit)
+            core.append(pool[last - 1])
+            pool = pool[: last - 1]
+        return within.admit(core, self.fit)
+
+    def admit(self, core: Iterable[ClusterShare], others: Iterable[ClusterShare]) -> Collection[ClusterShare]:
+        """Admit others beside the core, within the bounds and while places are left for what lower bounds lack."""
+        taken, reaching = dict.fromkeys(core), _Reaching(self.distribution)
+        for share in taken:
+            reaching.add(share.groups)
+        for share in others:
+            if share not in taken and reaching.may_add(share):
+                taken[share] = None
+                reaching.add(share.groups)
+        return taken.keys()
+
+    def suffices(self, core: Sequence[ClusterShare], pool: Sequence[ClusterShare], worth: _Worth) -> bool:
+        """Return whether a choice of shares of the pool beside those of the core is worth so much."""
+        if self.worth((*core, *pool)) < worth:
+            return False
+        return self.worth(self.admit(core, pool)) >= worth or self.most_worth(core, pool, worth) >= worth
+
+    def most_worth(
+        self, core: Sequence[ClusterShare], pool: Sequence[ClusterShare], enough: _Worth | None = None
+    ) -> _Worth:
+        """Return what the best choice of shares of the pool beside those of the core is worth, up to what is `enough`.
+
+        Values of labels with an upper bound are added one after the other, what is worth most first.
+        """
+        rooms: dict[Groups, list[int]] = {}
+        for share in sorted(pool, key=lambda share: -share.free):
+            rooms.setdefault(share.groups, []).append(share.free)
+        cells = {groups: tuple(groups[index] for index in self._bounded) for groups in rooms}
+        # No values within the upper bounds are worth more than all of them.
+        most = self._worth_of(core, rooms)
+        if enough is not None and most < enough:
+            return most
+        enough = most if enough is None else enough
+        used = tuple(frozenset(share.groups[index] for share in core if share.groups) for index in self._bounded)
+        states, tried, best = [used], {used}, self._worth_of(core, _within(used, cells, rooms))
+        while states and best < enough:
+            wider: list[tuple[_Worth, _Values]] = []
+            for values, cell in product(states, dict.fromkeys(cells.values())):
+                opened = tuple(has | {value} for has, value in zip(values, cell, strict=True))
+                if opened not in tried and self._may_open(values, opened):
+                    tried.add(opened)
+                    worth = self._worth_of(core, _within(opened, cells, rooms))
+                    if worth >= enough:
+                        return worth
+                    wider.append((worth, opened))
+            wider.sort(key=itemgetter(0), reverse=True)
+            states = [values for _, values in wider[:_WIDTH]]
+            best = max((best, *(worth for worth, _ in wider[:1])))
+        return best
+
+    def _worth_of(self, core: Sequence[ClusterShare], rooms: Mapping[Groups, Sequence[int]]) -> _Worth:
+        """Return what the best of these shares are worth beside the core, as far as its first share tells the others.
+
+        Where clusters are bounded and labels cross, the share that helps most may leave no place for what still lacks:
+        then each is tried as the first.
+        """
+        crossed = self.distribution.max_clusters is not None and self._lacking_labels > 1
+        leads = rooms if crossed else ()
+        return max((self._worth_after(core, rooms, lead) for lead in leads), default=self._worth_after(core, rooms))
+
+    def _worth_after(
+        self, core: Sequence[ClusterShare], rooms: Mapping[Groups, Sequence[int]], lead: Groups | None = None
+    ) -> _Worth:
+        """Return what the roomiest of these shares are worth beside the core, those first that lower bounds lack."""
+        reaching = _Reaching(self.distribution)
+        for share in core:
+            reaching.add(share.groups)
+        room, most = sum(share.free for share in core), self.distribution.max_clusters
+        places = sum(map(len, rooms.values())) if most is None else max(0, most - len(core))
+        while places and reaching.lacks and rooms:
+            best = lead or max(rooms, key=lambda groups: (reaching.gain(groups), rooms[groups][0]))
+            if not reaching.gain(best):
+                break
+            lead = None
+            reaching.add(best)
+            room += rooms[best][0]
+            places -= 1
+            rooms = {groups: free[groups == best :] for groups, free in rooms.items() if len(free) > (groups == best)}
+        rest = nlargest(places, chain.from_iterable(rooms.values()))
+        return self._rated(reaching.reached(len(rest)), room + sum(rest))
+
+    @cached_property
+    def _lacking_labels(self) -> int:
+        return sum(bound.min_groups > 1 for bound in self.distribution.spread_constraints)
+
+    @cached_property
+    def _bounded(self) -> tuple[int, ...]:
+        """The labels with an upper bound, by their index."""
+        constraints = self.distribution.spread_constraints
+        return tuple(index for index, bound in enumerate(constraints) if bound.max_groups is not None)
+
+    def _may_open(self, values: _Values, opened: _Values) -> bool:
+        """Return whether values may be added, within the upper bounds; what is used already may be more."""
+        most = (self.distribution.spread_constraints[index].max_groups or 0 for index in self._bounded)
+        return all(len(new) <= max(bound, len(has)) for bound, has, new in zip(most, values, opened, strict=True))
 
 
-def _worth(shares: Sequence[ClusterShare], more: int, distribution: Distribution) -> tuple[int, int, int]:
-    """Rate a choice of clusters: enough groups, then enough clusters, then room for all replicas."""
-    clusters, groups = reached(shares)
-    return (
-        min(groups, distribution.min_groups),
-        min(clusters, distribution.min_clusters),
-        min(more, sum(share.free for share in shares)),
-    )
+def _within(
+    values: _Values, cells: Mapping[Groups, tuple[str, ...]], rooms: Mapping[Groups, Sequence[int]]
+) -> Mapping[Groups, Sequence[int]]:
+    """Return the shares with these values of the labels that have an upper bound."""
+    return {groups: rooms[groups] for groups, cell in cells.items() if all(map(contains, values, cell))}

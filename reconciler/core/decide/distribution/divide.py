@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from reconciler.core.decide.distribution import aggregated, balanced, cluster_bounds, ordered, weighted
+from reconciler.core.decide.distribution.cluster_bounds import Reached
 from reconciler.core.decide.distribution.strategy import ClusterShare, Strategy, grades
 from reconciler.model.ids import ClusterName
 from reconciler.model.policy import Distribution, StrategyName
@@ -31,11 +32,12 @@ class Division:
     counts: Mapping[ClusterName, int]
     # The words that speak for each cluster that gets more than it keeps.
     because: Mapping[ClusterName, str]
+    # The clusters that take part, as they are preferred.
+    chosen: tuple[ClusterShare, ...] = ()
     # The clusters that have room and may take no part, for the bounds of the policy.
     left_out: tuple[ClusterShare, ...] = ()
-    # Where a lower bound cannot be reached: the numbers of clusters and of groups that can be. Then none gets a second
-    # replica.
-    out_of_reach: tuple[int, int] | None = None
+    # Where a lower bound cannot be reached: what can be. Then none gets a second replica.
+    out_of_reach: Reached | None = None
 
 
 def share_out(
@@ -52,12 +54,10 @@ def share_out(
     not reach (see `reachable`): they count in the reasons alone.
     """
     more = max(0, total - sum(share.keeps for share in shares))
-    prefers = precedence(distribution.strategy)
+    prefers = preference(distribution.strategy)
     chosen = cluster_bounds.choose(more, shares, distribution, prefers)
-    clusters, groups = cluster_bounds.reached(chosen)
-    out_of_reach = None
-    if groups < min(distribution.min_groups, total) or clusters < min(distribution.min_clusters, total):
-        out_of_reach = clusters, groups
+    reached = cluster_bounds.reached(chosen, distribution)
+    out_of_reach = reached if reached.falls_short(distribution, total) else None
     sown = cluster_bounds.seeds(chosen, distribution)[:more]
     more, raised = _raise(more, chosen, {share.cluster: 1 for share in sown})
     if out_of_reach is None:
@@ -70,6 +70,7 @@ def share_out(
     return Division(
         counts=counts,
         because=_because(chosen, counts, sown, distribution, beyond),
+        chosen=chosen,
         left_out=tuple(sorted(left_out, key=prefers)),
         out_of_reach=out_of_reach,
     )
@@ -79,6 +80,12 @@ def precedence(strategy: StrategyName) -> Callable[[ClusterShare], tuple[int, ..
     """Return the sort key by which a strategy prefers shares, those of the first tier to all others."""
     own = _STRATEGIES[strategy].precedence
     return lambda share: (share.tier, *own(share))
+
+
+def preference(strategy: StrategyName) -> Callable[[ClusterShare], tuple[int, ...]]:
+    """Return the sort key by which bounds choose shares: by tier, then by score, then as the strategy prefers them."""
+    own = _STRATEGIES[strategy].precedence
+    return lambda share: (share.tier, share.preference, *own(share))
 
 
 def reachable(more: int, shares: Sequence[ClusterShare], distribution: Distribution) -> int:
@@ -99,7 +106,7 @@ def give_back(total: int, shares: Sequence[ClusterShare], distribution: Distribu
     least (`ClusterShare.serving`), and of equal ones those that the strategy gives back first.
     """
     levels = grades(shares)
-    prefers = precedence(distribution.strategy)
+    prefers = preference(distribution.strategy)
     by_preference = sorted(shares, key=lambda share: (not share.weight, share.best, *prefers(share)))
     sown = cluster_bounds.seeds(by_preference, distribution)[:total]
     more, raised = _raise(total, by_preference, {share.cluster: 1 for share in sown})

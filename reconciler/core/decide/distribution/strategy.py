@@ -27,13 +27,15 @@ class ClusterShare(NamedTuple):
     least: int = 0
     # Its weight for the strategy; with 0 it gets no more than `least`.
     weight: int = 1
-    # Its value of the label that the policy spreads over.
-    group: str = ""
+    # Its values of the labels that the policy spreads over; empty where it is no longer in the order.
+    groups: tuple[str, ...] = ()
     # Its tier: those of a higher one get replicas only once all of a lower one are full.
     tier: int = 0
     # Of the replicas that it has, those that serve at least so well, the best first and all last; empty where they
     # serve equally well, or where it has none to give back.
     serving: tuple[int, ...] = ()
+    # Its place by the scores that the policy weighs, which goes before the strategy where bounds choose; 0 without any.
+    preference: int = 0
 
     @property
     def free(self) -> int:

@@ -7,7 +7,6 @@ more clusters, one is given up for it. Until then it is told.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -21,6 +20,7 @@ from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.relocate import may_relocate, relocate
 from reconciler.core.decide.steps.transfer import Departure
 from reconciler.core.ledger import lifecycle
+from reconciler.model.candidate import Candidate
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.placement import Placement
 from reconciler.model.plan import EndReason, Reason, Refusal, Suppressed
@@ -45,13 +45,21 @@ def tell_unmet_bounds(inputs: PassInput, working_plan: WorkingPlan, finder: Cand
 class _Unmet:
     """A lower bound that the replicas of a workload do not reach."""
 
-    held: Mapping[ClusterName, str]
-    """The clusters with replicas, each with its value of the label."""
-    by_group: bool
-    """Whether values of the label are missing, and not clusters alone."""
+    held: Mapping[ClusterName, tuple[str, ...]]
+    """The clusters with replicas, each with its values of the labels; none where the policy no longer names it."""
+    labels: tuple[int, ...]
+    """The labels of which values are missing, by their index; empty where clusters alone are."""
     lacking: int
-    """How many of them are missing."""
+    """How many clusters or values are missing, of the bound that is furthest from being met."""
     detail: str
+
+    def is_met_by(self, candidate: Candidate) -> bool:
+        """Return whether replicas on a cluster bring the bound nearer."""
+        if candidate.cluster in self.held:
+            return False
+        held = [values for values in self.held.values() if values]
+        new = (candidate.groups[index] not in {values[index] for values in held} for index in self.labels)
+        return any(new) if self.labels else True
 
 
 def _unmet(
@@ -62,20 +70,21 @@ def _unmet(
         return None
     policy = inputs.desired.policies[workload]
     distribution = policy.distribution
-    groups = {candidate.cluster: candidate.group for candidate in finder.order(workload)}
-    held = {cluster: groups.get(cluster, "") for cluster in finder.held_by_cluster(workload)}
-    lacking_groups = min(distribution.min_groups, total) - len(set(held.values()))
-    lacking_clusters = min(distribution.min_clusters, total) - len(held)
-    if lacking_groups > 0:
-        least, has = describe_label_values(distribution.min_groups, policy), len(set(held.values()))
-    elif lacking_clusters > 0:
-        least, has = count(distribution.min_clusters, "cluster"), len(held)
-    else:
+    groups = {candidate.cluster: candidate.groups for candidate in finder.order(workload)}
+    held = {cluster: groups.get(cluster, ()) for cluster in finder.held_by_cluster(workload)}
+    bounds = [(count(distribution.min_clusters, "cluster"), len(held), distribution.min_clusters)]
+    for index, bound in enumerate(distribution.spread_constraints):
+        has = len({values[index] for values in held.values() if values})
+        bounds.append((describe_label_values(bound.min_groups, bound), has, bound.min_groups))
+    clusters, *labels = (min(most, total) - has for _, has, most in bounds)
+    lacking = tuple(index for index, number in enumerate(labels) if number > 0)
+    if not lacking and clusters <= 0:
         return None
+    least, has, _ = bounds[lacking[0] + 1 if lacking else 0]
     return _Unmet(
         held=held,
-        by_group=lacking_groups > 0,
-        lacking=max(lacking_groups, lacking_clusters),
+        labels=lacking,
+        lacking=max((clusters, *labels)),
         detail=f"policy {policy.name} spreads over {least} at least, and it has {has}",
     )
 
@@ -90,13 +99,8 @@ def _restore(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFind
     unmet = _unmet(inputs, working_plan, finder, workload)
     if unmet is None:
         return
-    # 1. Where values of the label are missing, only clusters with another one help.
-    values = unmet.held.values() if unmet.by_group else ()
-    helps = frozenset(
-        candidate.key
-        for candidate in finder.order(workload)
-        if candidate.cluster not in unmet.held and candidate.group not in values
-    )
+    # 1. Where values of a label are missing, only clusters with another one help.
+    helps = frozenset(candidate.key for candidate in finder.order(workload) if unmet.is_met_by(candidate))
     # 2. No more clusters may have any: all replicas of some go, in part to the others that have some.
     given_up = _given_up_clusters(inputs, finder, workload, unmet)
     for placement in working_plan.of(workload):
@@ -125,18 +129,20 @@ def _given_up_clusters(
 ) -> frozenset[ClusterName]:
     """Name the clusters in whose place others have to come, since the policy allows no more of them.
 
-    They are those with the fewest replicas, and of equal ones the last in the order; others keep their value.
+    They are those with the fewest replicas, and of equal ones the last in the order; others keep their values.
     """
     most = inputs.desired.policies[workload].distribution.max_clusters
     above = 0 if most is None else len(unmet.held) + unmet.lacking - most
-    replicas, left = finder.held_by_cluster(workload), Counter(unmet.held.values())
+    replicas, left = finder.held_by_cluster(workload), dict(unmet.held)
     ranks = {candidate.cluster: candidate.rank for candidate in finder.order(workload)}
-    given_up = list[ClusterName]()
     for cluster in sorted(unmet.held, key=lambda name: (replicas[name], -ranks.get(name, 0), name)):
-        if len(given_up) < above and left[unmet.held[cluster]] > 1:
-            left[unmet.held[cluster]] -= 1
-            given_up.append(cluster)
-    return frozenset(given_up)
+        others = [values for name, values in left.items() if name != cluster]
+        values = enumerate(unmet.held[cluster])
+        known = all(value in {other[index] for other in others if other} for index, value in values)
+        if above > 0 and others and known:
+            del left[cluster]
+            above -= 1
+    return frozenset(unmet.held.keys() - left.keys())
 
 
 def _leaving_units(

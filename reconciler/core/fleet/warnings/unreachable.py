@@ -6,18 +6,18 @@ Deciding refuses each cluster by itself, or holds replicas back (`assign`); neit
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import permutations
 
 from reconciler.core.fleet.cluster_order import ordered_candidates
 from reconciler.core.fleet.objects import first_names
 from reconciler.errors import Severity
 from reconciler.model.ids import ClusterName, WorkspaceName
-from reconciler.model.policy import Availability, BurstPolicy, Cluster, Workspace
+from reconciler.model.policy import Availability, BurstPolicy, Cluster, SpreadConstraint, Workspace
 from reconciler.text.findings import Finding, Loc, shortened
 from reconciler.text.spelling import nearest
 from reconciler.text.wording import count, join_names
 
 _DISTRIBUTION: Loc = ("spec", "distribution")
-_CONSTRAINT: Loc = (*_DISTRIBUTION, "spreadConstraint")
 
 
 def warn_unreachable(
@@ -27,7 +27,6 @@ def warn_unreachable(
 
     Of several workspaces the one with the fewest clusters is named. `clusters` are all that files describe.
     """
-    label, least = policy.distribution.spread_by, policy.distribution
     usable = {
         workspace.name: [
             clusters[candidate.cluster]
@@ -43,19 +42,50 @@ def warn_unreachable(
     for name, clusters_usable in usable.items():
         required = [cluster for cluster in clusters_usable if policy.require_labels.items() <= cluster.labels.items()]
         usable[name] = required or clusters_usable  # if none is left, later checks look at all of them
-    if label:
-        without = [
-            name for name, clusters in usable.items() if all(label not in cluster.labels for cluster in clusters)
-        ]
-        if without:
-            yield _missing_label((*_CONSTRAINT, "spreadByLabel"), label, without, usable[without[0]])
-        groups = {
-            name: sorted({cluster.labels[label] for cluster in clusters if label in cluster.labels})
-            for name, clusters in usable.items()
-        }
-        yield from _warn_minimum((*_CONSTRAINT, "minGroups"), least.min_groups, groups, f" of {label}")
+    for bound in policy.distribution.spread_constraints:
+        yield from _warn_constraint(bound, usable)
+    for bound, other in permutations(policy.distribution.spread_constraints, 2):
+        yield from _warn_contradiction(bound, other, usable)
     names = {name: [str(cluster.name) for cluster in clusters] for name, clusters in usable.items()}
-    yield from _warn_minimum((*_DISTRIBUTION, "minClusters"), least.min_clusters, names)
+    yield from _warn_minimum((*_DISTRIBUTION, "minClusters"), policy.distribution.min_clusters, names)
+
+
+def _constraint_loc(bound: SpreadConstraint) -> Loc:
+    return (*_DISTRIBUTION, *(("spreadConstraint",) if bound.place is None else ("spreadConstraints", bound.place)))
+
+
+def _warn_constraint(bound: SpreadConstraint, usable: Mapping[WorkspaceName, Sequence[Cluster]]) -> Iterator[Finding]:
+    """Warn of a label that no cluster has, and of more values than there are."""
+    label, loc = bound.label, _constraint_loc(bound)
+    without = [name for name, clusters in usable.items() if all(label not in cluster.labels for cluster in clusters)]
+    if without:
+        yield _missing_label((*loc, "spreadByLabel"), label, without, usable[without[0]])
+    groups = {
+        name: sorted({cluster.labels[label] for cluster in clusters if label in cluster.labels})
+        for name, clusters in usable.items()
+    }
+    yield from _warn_minimum((*loc, "minGroups"), bound.min_groups, groups, f" of {label}")
+
+
+def _warn_contradiction(
+    bound: SpreadConstraint, other: SpreadConstraint, usable: Mapping[WorkspaceName, Sequence[Cluster]]
+) -> Iterator[Finding]:
+    """Warn of more values of one label than there are within as many values of another as there may be."""
+    if other.max_groups is None:
+        return
+    for name, clusters in usable.items():
+        values: dict[str, set[str]] = {}
+        for cluster in clusters:
+            if bound.label in cluster.labels and other.label in cluster.labels:
+                values.setdefault(cluster.labels[other.label], set()).add(cluster.labels[bound.label])
+        most = sum(sorted(map(len, values.values()), reverse=True)[: other.max_groups])
+        if 0 < most < min(bound.min_groups, len(set().union(*values.values()))):
+            within = f"{count(other.max_groups, 'value')} of {other.label}"
+            message = f"{bound.min_groups} are asked for, and {within} in workspace {name} have {most} at most"
+            hint = f"try {other.field}.maxGroups: {other.max_groups + 1}, or minGroups: {most}"
+            loc = (*_constraint_loc(bound), "minGroups")
+            yield Finding(loc=loc, message=message, hint=hint, severity=Severity.WARNING)
+            return
 
 
 def _warn_cordoned(usable: Mapping[WorkspaceName, Sequence[Cluster]]) -> Iterator[Finding]:
