@@ -9,9 +9,10 @@ from enum import StrEnum
 
 from reconciler.errors import Bug
 from reconciler.model.approval import BurstProposal, ProposalEnd
+from reconciler.model.candidate import Candidate
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.ledger import Drift
-from reconciler.model.placement import Phase, Placement, Restraint, place_name
+from reconciler.model.placement import ClusterSubset, Phase, Placement, Restraint, place_name
 from reconciler.model.request import Answer, RequestRecord
 from reconciler.model.score import Score
 from reconciler.model.tree import Identity
@@ -141,6 +142,52 @@ class Refusal:
     def where(self) -> str:
         """The cluster, and the subset that it is refused for."""
         return place_name(self.cluster, self.subset)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assessment:
+    """A cluster, or the part of it in a subset, as a pass finds it for a workload in its turn."""
+
+    cluster: ClusterName
+    # None for a cluster that is not in the order.
+    rank: int | None
+    # The replicas that it has before the pass, and those that it would take.
+    placed: int
+    fits: int
+    limit: int | None
+    # Free amounts of the requested resources on the nodes that admit the workload.
+    free: Resources
+    price_per_gpu_hour: float | None
+    refusal: Refusal | None
+    subset: str = ""
+    # The nodes to come that its pods wait for, or the pods of a gang that start there.
+    start: str = ""
+    # The scores by which it has its rank; empty where the policy weighs none.
+    scores: tuple[Score, ...] = ()
+
+    @property
+    def key(self) -> ClusterSubset:
+        """The cluster and the subset, empty for none."""
+        return self.cluster, self.subset
+
+    @property
+    def where(self) -> str:
+        """The cluster and the subset in words."""
+        return place_name(self.cluster, self.subset)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkloadAssessment:
+    """The clusters of a workload at its turn, and what becomes of its missing replicas."""
+
+    candidates: tuple[Assessment, ...] = ()
+    """Those of its order first, then the others of its workspace; empty where nothing says what a replica requests."""
+    assigned: tuple[Candidate, ...] = ()
+    """The candidates that its missing replicas go to, or would, each with its `replicas` and `because`."""
+    out_of_reach: str = ""
+    """The lower bound of the policy that is out of reach, in words; empty where all are kept."""
+    restraints: tuple[Restraint, ...] = ()
+    """What holds it back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -402,3 +449,5 @@ class Plan:
     """The answer to each API order of this pass, by the order's number."""
     bugs: tuple[Bug, ...] = ()
     """Exceptions that nothing foresaw; each cost its own workload or order the decision, and nothing else."""
+    assessments: Mapping[WorkloadId, WorkloadAssessment] = field(default_factory=dict)
+    """The assessments of the workloads that `decide` was asked to keep them of."""

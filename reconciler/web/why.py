@@ -9,10 +9,9 @@ from datetime import datetime
 from reconciler.api.routes.explain import explain_workload
 from reconciler.core.commits.history import reasons_in_body
 from reconciler.core.commits.trailers import Trailer
-from reconciler.core.explain.workload import Assessment
 from reconciler.model.demand import Demand
 from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
-from reconciler.model.plan import Reason
+from reconciler.model.plan import Assessment, Reason
 from reconciler.model.score import Score, weighted_mean
 from reconciler.model.tree import LoggedCommit
 from reconciler.text.wording import amounts

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from reconciler.core.commits import messages
-from reconciler.core.explain.workload import placement_notes
+from reconciler.core.explain.placement_notes import placement_notes
 from reconciler.daemon.branch import BranchReader
 from reconciler.errors import Severity
 from reconciler.model.plan import Place

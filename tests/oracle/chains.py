@@ -169,7 +169,9 @@ def _policy(random: Random, name: str, unit: Unit, names: Sequence[ClusterName])
 def _work(random: Random, number: int, units: Sequence[Unit], names: Sequence[ClusterName]) -> Work:
     name, unit = f"w{number}", random.choice(units)
     return Work(
-        id=WorkloadId(WorkspaceName(random.choice(["llm", "llm", "vision"])), TemplateName(name)),
+        id=WorkloadId(
+            WorkspaceName(random.choice(["llm", "llm", "vision"])), TemplateName(name), request=not unit.is_burst
+        ),
         unit=unit,
         policy=_policy(random, name, unit, names),
         gpus=random.choice([1, 1, 2]),

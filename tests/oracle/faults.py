@@ -1,15 +1,12 @@
 """What the product was found to do wrong, each as the shortest story that shows it.
 
-A story returns whether the product does right in it. `test_known_faults` expects those to fail that are not mended yet,
-and `test_repeated_passes` leaves out what such a fault is known to break.
+A story returns whether the product does right in it. `test_known_faults` expects those to fail that are not mended yet.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
-from functools import cache
 
 from reconciler.core.decide.decide import decide
 from reconciler.core.explain.workload import explain
@@ -34,13 +31,6 @@ from tests.oracle.world import SITES, Pass, Site, Step, Unit, Work, World, lone,
 A, B, C, _ = SITES
 IN_ORDER = ordering(A, B, C)
 MINUTE = timedelta(minutes=1)
-Story = Callable[[], bool]
-
-
-@cache
-def is_mended(story: Story) -> bool:
-    """Return whether the product does right in a story."""
-    return story()
 
 
 def site(name: str, *nodes: int, **fields: object) -> Site:

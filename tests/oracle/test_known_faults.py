@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.oracle import faults
 
 
@@ -95,8 +93,5 @@ def test_maximum_in_percent_follows_what_a_drain_reverts() -> None:
     assert faults.maximum_in_percent_follows_a_drain()
 
 
-@pytest.mark.xfail(
-    strict=True, raises=AssertionError, reason="explain divides within bounds without what others take in the same pass"
-)
 def test_bounded_division_beside_others_is_explained() -> None:
     assert faults.bounded_division_beside_others_is_explained()

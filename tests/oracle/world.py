@@ -221,7 +221,7 @@ class Pass:
         told = [f"{self.now:%H:%M:%S}"]
         told += [f"  {site}" for site in self.sites.values()]
         for work in self.works.values():
-            demand = self.inputs.demands[work.id]
+            demand = self.inputs.demands.get(work.id)
             missing = demand.missing if isinstance(demand, Demand) else "?"
             told.append(f"  {work.id}, {work.unit}, {work.gpus} GPUs, lacks {missing}: {work.policy}")
         told += [f"  has {each.path}: {each.replicas}" for each in self.before.placements.values()]

@@ -3,7 +3,8 @@
 These rules hold of every plan, whatever the fleet is and whatever kinds of workload are in it. Random chains of passes
 in `tests/oracle` try each of them:
 
-1. The same input gives the same plan, and is left as it is. What earlier passes remember changes no plan.
+1. The same input gives the same plan, and is left as it is. What earlier passes remember changes no plan, nor do the
+   assessments that it is asked to keep.
 2. Nothing begins, grows or arrives beyond the free capacity of a cluster, a limit (policy, cluster, subset, GPR) or a
    budget, nor where files, taints, health or a restraint keep newcomers out.
 3. No workload gets more replicas elsewhere than its primary misses. What it has beyond that stays until it has been
@@ -29,12 +30,13 @@ down, move, and at last those that begin. Each step sees the placements as the s
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import partial
 
 from reconciler.bulkhead import Seam, attempt
 from reconciler.core.decide.approval import propose_bursts, settle_gates, settle_proposals, uses_approval
+from reconciler.core.decide.assign.assessments import burst_inquiry, kept_turn
 from reconciler.core.decide.candidates.finder import CandidateFinder
 from reconciler.core.decide.orders.api_orders import carry_out_orders
 from reconciler.core.decide.state.gate import NO_GATES, Bursts, Gates
@@ -52,7 +54,7 @@ from reconciler.core.decide.steps.lost_cluster import leave_lost_clusters
 from reconciler.core.decide.steps.lower_bounds import restore_lower_bounds, tell_unmet_bounds
 from reconciler.core.decide.steps.manual_changes import follow_manual_changes
 from reconciler.core.decide.steps.mass_deletion import hold_deleted
-from reconciler.core.decide.steps.place_requests import request_turns
+from reconciler.core.decide.steps.place_requests import request_inquiry, request_turns
 from reconciler.core.decide.steps.pod_template_update import update_pod_templates
 from reconciler.core.decide.steps.preempt import Preemption
 from reconciler.core.decide.steps.renew import renew_needed, wake_to_renew
@@ -72,33 +74,41 @@ _ROUNDS = 5
 """Times that a pass is decided anew without the workloads of which a decision failed; nearly always once is enough."""
 
 
-def decide(inputs: PassInput, memory: PassMemory | None = None) -> Plan:
+def decide(inputs: PassInput, memory: PassMemory | None = None, *, keep: Collection[WorkloadId] = ()) -> Plan:
     """Decide a whole pass. The same input gives the same plan, and is left as it is.
 
-    A `memory` of the passes before spares work and changes no plan; only one decision at a time may have it.
+    A `memory` of the passes before spares work and changes no plan; only one decision at a time may have it. The plan
+    has the assessments of the workloads to `keep` them of, each as its turn has made it.
 
     A workload of which no decision can be made, since an exception that nothing foresaw gets in the way, keeps its
     placements until they expire; the pass is decided anew without it, as if it had not begun with it. Orders alike.
     """
-    decide_turns = partial(_decide_turns, inputs, PassMemory() if memory is None else memory)
+    decide_turns = partial(_decide_turns, inputs, PassMemory() if memory is None else memory, keep=keep)
     return settle_gates(inputs, decide_turns) if uses_approval(inputs) else decide_turns(NO_GATES)[0]
 
 
-def _decide_turns(inputs: PassInput, memory: PassMemory, gates: Gates) -> tuple[Plan, Bursts]:
+def _decide_turns(
+    inputs: PassInput, memory: PassMemory, gates: Gates, *, keep: Collection[WorkloadId]
+) -> tuple[Plan, Bursts]:
     in_order = InOrder()
-    decided = _decide(inputs, partial(_decide_all, rule=in_order), memory, gates)
+    decided = _decide(inputs, partial(_decide_all, rule=in_order), memory, gates, keep=keep)
     if not in_order.quotas:
         return decided
-    return _decide(inputs, partial(_decide_all, rule=ToQuota(in_order.quotas)), memory, gates)
+    return _decide(inputs, partial(_decide_all, rule=ToQuota(in_order.quotas)), memory, gates, keep=keep)
 
 
 def _decide(
-    inputs: PassInput, steps: Callable[[WorkingPlan], None], memory: PassMemory, gates: Gates = NO_GATES
+    inputs: PassInput,
+    steps: Callable[[WorkingPlan], None],
+    memory: PassMemory,
+    gates: Gates = NO_GATES,
+    *,
+    keep: Collection[WorkloadId] = (),
 ) -> tuple[Plan, Bursts]:
     """Decide, anew with those frozen of which a decision has failed, until none fails any more."""
     frozen: Frozen = {}
     for _ in range(_ROUNDS):
-        working_plan = WorkingPlan(inputs, frozen, gates, memory=memory)
+        working_plan = WorkingPlan(inputs, frozen, gates, memory=memory, keep=keep)
         steps(working_plan)
         failed = {about: bug for about, bug in working_plan.bugs.items() if about not in frozen}
         if not failed:
@@ -169,6 +179,7 @@ def _begin(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder
         working_plan,
         shares,
     )
+    _assess_others(working_plan, finder)
     propose_bursts(inputs, working_plan)
     tell_unmet_bounds(inputs, working_plan, finder)
     renew_needed(inputs, working_plan, finder, waiting)
@@ -178,6 +189,14 @@ def _begin(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder
         working_plan.note_bug(change)
     else:
         working_plan.wake_at_signal(change)
+
+
+def _assess_others(working_plan: WorkingPlan, finder: CandidateFinder) -> None:
+    """Assess the workloads that have had no turn, of those whose assessments the plan keeps."""
+    for workload in sorted(working_plan.kept.workloads - working_plan.kept.assessments.keys()):
+        inquiry = request_inquiry if workload.request else burst_inquiry
+        inquire = partial(inquiry, working_plan, finder, workload)
+        working_plan.decide(workload, kept_turn(working_plan, workload, inquire, lambda: None))
 
 
 def _make_room(working_plan: WorkingPlan, preemption: Preemption, turn: Turn) -> tuple[Turn, ...]:

@@ -13,7 +13,7 @@ from reconciler.bulkhead import Seam, attempt
 from reconciler.core.commits.templates import written
 from reconciler.core.commits.write import RenderedPlan
 from reconciler.core.cost.rate import HourlyRate, hourly_rate
-from reconciler.core.explain.workload import describe_injection
+from reconciler.core.explain.placement_notes import describe_injection
 from reconciler.daemon.answers.plan_rows import PlanRow, plan_rows
 from reconciler.daemon.reconcile import PassDecision
 from reconciler.errors import Bug, Problem

@@ -5,8 +5,9 @@ A gang with a minimum goes where all of it has room; where there is no such clus
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Protocol, TypeVar
 
 from reconciler.core.capacity.gangs import GangWorkload, additional_requirements
@@ -15,6 +16,7 @@ from reconciler.core.capacity.shared_topology import (
     count_groups,
     describe_shared_domains,
 )
+from reconciler.core.decide.assign.assignment import Assignment
 from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
 from reconciler.core.decide.candidates.gang_fit import gang_refusal
 from reconciler.core.decide.candidates.gang_start import may_start, start
@@ -157,10 +159,11 @@ def assess_missing(
     whole: GangWorkload,
     *,
     missing: int,
+    least: bool = False,
 ) -> Candidate | Refusal:
     """Say whether a candidate would take all missing replicas of a gang; none where the rest is on another cluster.
 
-    Where none is missing, one is asked for.
+    Where none is missing, one is asked for. At `least` the minimum of a gang will do.
     """
     held, rest = finder.held_by_cluster(workload), "the rest" if missing > 0 else "all"
     missing = max(1, missing)
@@ -172,10 +175,33 @@ def assess_missing(
             message=f"it goes whole, and {rest} of it is on {join_names(others)}",
         )
     placed = whole.of(here) if here else None
-    least = placed is None and may_start(whole.of(missing))
     replicas = here + missing
     answer = assess(inputs, finder, workload, candidate, whole, replicas=replicas, placed=placed, least=least)
     return answer if isinstance(answer, Refusal) else answer._replace(room=missing)
+
+
+def assign_gang(
+    inputs: PassInput,
+    finder: CandidateFinder,
+    workload: WorkloadId,
+    candidates: Sequence[Candidate],
+    whole: GangWorkload,
+    *,
+    missing: int,
+) -> Assignment:
+    """Assign the missing replicas of a gang that goes whole: all to the first candidate with room for them.
+
+    Where none has, the one that may have most of the groups, and has room for these, gets as many. What is placed of it
+    stays: more joins it there.
+    """
+    ask = partial(assess_missing, inputs, finder, workload, whole=whole, missing=missing)
+    held = finder.held_by_cluster(workload)
+    here = sum(held[candidate.cluster] for candidate in candidates)
+    candidate, refusals = first_with_room(whole.more(here, missing), candidates, ask)
+    if candidate is None and whole.divisible and not held:
+        candidate = first_within_limit(inputs, finder, workload, candidates, whole, missing=missing)
+    chosen = () if candidate is None else (candidate._replace(replicas=min(missing, candidate.room)),)
+    return Assignment(chosen=chosen, refusals=refusals)
 
 
 def take(finder: CandidateFinder, cluster: ClusterName, need: PodRequirements, workspace: WorkspaceName) -> None:

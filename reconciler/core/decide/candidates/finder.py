@@ -105,8 +105,6 @@ class RefusalCache:
 
 T = TypeVar("T")
 
-Answer = TypeVar("Answer")
-
 _NONE_ADDED = Resources()
 _NO_REFUSALS: Mapping[ClusterSubset, Refusal] = MappingProxyType({})
 
@@ -180,15 +178,6 @@ class CandidateFinder:
         if described is None or seen is None:
             return timedelta.max
         return min((nodes.delay for nodes, _ in addable_nodes(described, seen)), default=timedelta.max)
-
-    def grow_if_full(self, candidate: Candidate, ask: Callable[[], Answer]) -> Answer | Refusal:
-        """Assess a cluster, again with the nodes that its autoscaler may add where it has no room."""
-        answer = ask()
-        full = isinstance(answer, Refusal) and answer.reason is Reason.NO_CAPACITY
-        if not full or not self.capacity.may_grow(candidate.cluster):
-            return answer
-        with self.capacity.grown():
-            return ask()
 
     def describe_growth(self, cluster: ClusterName, shape: ReplicaShape) -> str:
         """Tell that a pod waits for a node which the autoscaler of its cluster adds; empty where it does not."""

@@ -16,6 +16,7 @@ from reconciler.core.decide.state.gate import NO_GATES, Gates
 from reconciler.core.decide.state.in_flight import InFlight, flight
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.pass_memory import PassMemory
+from reconciler.core.decide.state.turn_record import KeptTurns
 from reconciler.core.ledger.restraints import counts_as_move, is_in_force
 from reconciler.errors import Bug
 from reconciler.model.approval import ProposalEnd
@@ -102,17 +103,19 @@ class WorkingPlan:
         gates: Gates = NO_GATES,
         *,
         memory: PassMemory | None = None,
+        keep: Collection[WorkloadId] = (),
     ) -> None:
         """Begin with the placements, requests and restraints of the ledger; nothing is decided on what is `frozen`.
 
         The turn of a workload with a gate places what the gate lets through. Without a `memory` of the passes before,
-        this one is decided from its input alone.
+        this one is decided from its input alone. The plan keeps the assessments of the workloads to `keep` them of.
         """
         ledger, now = inputs.ledger, inputs.now
         self.frozen = frozen
         self.gates = gates
         self.memory = PassMemory() if memory is None else memory
         self.memory.begin(inputs.fleet)
+        self.kept = KeptTurns(keep)
         self.bursts: dict[WorkloadId, list[Place | Resize]] = {}
         """What turns have placed."""
         self._ended_proposals: dict[WorkloadId, ProposalEnd] = {}
@@ -442,6 +445,7 @@ class WorkingPlan:
             wake_at=min((moment for moment in moments if moment > self._now), default=None),
             answers=self._answers,
             bugs=(*self.frozen.values(), *self.other_bugs),
+            assessments=self.kept.assessments,
         )
 
     def _record(self, record: RequestRecord) -> None:

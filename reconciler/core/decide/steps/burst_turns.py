@@ -8,6 +8,7 @@ from datetime import datetime
 from functools import cached_property, partial
 from itertools import accumulate
 
+from reconciler.core.decide.assign.assessments import burst_inquiry, kept_turn
 from reconciler.core.decide.candidates.finder import CandidateFinder
 from reconciler.core.decide.candidates.gpr_terms import priority
 from reconciler.core.decide.state.pass_input import PassInput
@@ -64,11 +65,14 @@ class _Bursts:
     def _turn(self, demand: Demand) -> Turn:
         workload, scale_up = demand.workload, self._scale_up(demand)
         gate, take = self.working_plan.gates.get(workload), scale_up.decide
+        if self._may_grow:
+            take = grow_if_short(self.working_plan, self.finder, workload, take)
+        inquire = partial(burst_inquiry, self.working_plan, self.finder, workload)
         return Turn(
             priority(workload, self.inputs),
             _waits_since(self.inputs, self.working_plan, demand),
             workload,
-            grow_if_short(self.working_plan, self.finder, workload, take) if self._may_grow else take,
+            kept_turn(self.working_plan, workload, inquire, take),
             Share(0.0, self.shares.of_workload(workload)),
             0 if gate is not None and gate.is_open else scale_up.unit.step,
             need=self._need,

@@ -14,6 +14,7 @@ from reconciler.core.capacity.pod_requirements import (
     unknown_needs,
 )
 from reconciler.core.cost.budgets import describe_used_up
+from reconciler.core.decide.assign.assessments import Inquiry, kept_turn
 from reconciler.core.decide.assign.gang_placement import choose, describe_minimum, fit_gang, rounds
 from reconciler.core.decide.candidates.finder import CandidateFinder, why_not
 from reconciler.core.decide.candidates.gpr_terms import priority
@@ -23,6 +24,7 @@ from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.turns.grow import grow_if_short
 from reconciler.core.decide.turns.queue import Turn
 from reconciler.model.candidate import Candidate
+from reconciler.model.capacity import ReplicaShape
 from reconciler.model.ids import WorkloadId
 from reconciler.model.plan import Place, Reason, Refusal, Suppressed
 from reconciler.model.request import RequestRecord
@@ -50,7 +52,12 @@ def turn(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder, 
         priority=priority(workload, inputs),
         since=record.received_at,
         workload=workload,
-        take=grow_if_short(working_plan, finder, workload, step.decide),
+        take=kept_turn(
+            working_plan,
+            workload,
+            partial(request_inquiry, working_plan, finder, workload),
+            grow_if_short(working_plan, finder, workload, step.decide),
+        ),
     )
 
 
@@ -96,6 +103,23 @@ def assess(
     if isinstance(answer, Candidate):
         answer = fit_gang(inputs, finder, request.workspace, answer, need, least=least)
     return answer if isinstance(answer, Refusal) else (answer, need)
+
+
+def request_inquiry(working_plan: WorkingPlan, finder: CandidateFinder, workload: WorkloadId) -> Inquiry | None:
+    """Return what the clusters of a request are asked; None where it is over, or deploys nothing."""
+    inputs, record = finder.inputs, working_plan.requests.get(workload)
+    if record is None or record.ended is not None or workload not in inputs.desired.policies:
+        return None
+
+    def ask(candidate: Candidate) -> Candidate | Refusal:
+        answer = finder.contained(candidate, partial(assess, inputs, finder, record, candidate, least=True))
+        return answer if isinstance(answer, Refusal) else answer[0]
+
+    def shape(candidate: Candidate) -> ReplicaShape:
+        seen = inputs.observed.clusters.get(candidate.cluster)
+        return request_requirements(record.request, seen, kinds=inputs.desired.kinds).main.shape
+
+    return Inquiry(working_plan=working_plan, finder=finder, workload=workload, ask=ask, shape=shape)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,6 +168,7 @@ class _PlaceRequest:
                     missing, taken = missing - 1, {*taken, candidate.cluster}
                 else:
                     refusals = (*refusals, refusal)
+        self.working_plan.kept.note(workload, (), refusals)
         # 5. Some of its placements have no room.
         if missing:
             suppressed = self._explain_refusals(missing, total, refusals)
@@ -187,6 +212,7 @@ class _PlaceRequest:
         began = replace(record, began_at=record.began_at or self.inputs.now)
         if not main.shape.requests.amounts:
             candidate = candidate._replace(fits=candidate.room)  # pods that request nothing fit without end
+        self.working_plan.kept.note(workload, (candidate.with_replicas(main.replicas, candidate.because),), passed)
         choice = choose(self.finder, candidate, need, main.shape, workload, replicas=main.replicas)
         template, policy = desired.templates[workload], desired.policies[workload]
         made = self.finder.placement(template, policy, main.shape, candidate.cluster, main.replicas)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -10,7 +10,7 @@ from operator import attrgetter
 
 from reconciler.core.capacity.best_fit import tightest_first
 from reconciler.core.capacity.devices import requests_with_devices
-from reconciler.core.capacity.gangs import GangWorkload, additional_requirements
+from reconciler.core.capacity.gangs import GangWorkload
 from reconciler.core.capacity.units import PlacementUnit
 from reconciler.core.cost.budgets import describe_used_up
 from reconciler.core.decide.assign import gang_placement
@@ -208,10 +208,12 @@ class ScaleUp:
         kind = self.finder.burst_kind(template, shape) if self._is_divisible() else None
         alike = self.finder.refusals.suppressed(kind, self.finder.moment()) if kind is not None else None
         if alike is not None:
+            self._note((), alike.refusals)
             reason, message = self.finder.refusals.why_not(alike.refusals, self._fits_nowhere(missing))
             self._suppress(reason, message, alike.until, short=missing, refusals=alike.refusals)
             return
         assignment = assign(self.finder, template, policy, shape, missing, unit=unit)
+        self._note(assignment.chosen, assignment.refusals, assignment.out_of_reach)
         refusals, choices = assignment.refusals, self._choose(assignment.chosen)
         held, changes = self.working_plan.group(workload).clusters, list[Place | Resize]()
         for candidate in assignment.chosen:
@@ -282,10 +284,12 @@ class ScaleUp:
         assessed = self._assess_approved(proposal, shape)
         refusals = tuple(answer for answer in assessed if isinstance(answer, Refusal))
         if refusals:
+            self._note((), refusals)
             why = f"{refusals[0].where}: {as_clause(refusals[0].message)}"
             self._suppress(Reason.NOTHING_FITS, why, refusals=refusals)
             return
         chosen = [answer for answer in assessed if isinstance(answer, Candidate)]
+        self._note(chosen, ())
         choices = self._choose(chosen)
         lack = self._describe_shortage(proposal.replicas, proposal.replicas)
         changes = [self._change(each, choices[each.key], each.shape, (), lack) for each in chosen]
@@ -347,25 +351,12 @@ class ScaleUp:
         if total < self.unit.size:
             self._suppress(Reason.NOTHING_FITS, self._too_large(self.unit.size, total), short=missing)
             return
-        placed = None if newest is None else gang.of(newest.replicas)
-        need = gang.of(total) if placed is None else additional_requirements(gang.of(total), placed)
-
-        def ask(candidate: Candidate, *, least: bool) -> Candidate | Refusal:
-            return gang_placement.assess(
-                self.inputs, self.finder, workload, candidate, gang, replicas=total, placed=placed, least=least
-            )
-
-        candidate, refusals = gang_placement.first_with_room(need, candidates, ask)
-        if candidate is None and newest is None and gang.divisible:
-            candidate = gang_placement.first_within_limit(
-                self.inputs, self.finder, workload, candidates, gang, missing=missing
-            )
-        if candidate is not None:
-            given = missing
-            if newest is None and candidate.limit is not None and candidate.limit < missing:
-                given = candidate.limit
-                need = gang.of(given)
-            candidate = candidate._replace(replicas=given)
+        assignment = gang_placement.assign_gang(self.inputs, self.finder, workload, candidates, gang, missing=missing)
+        self._note(assignment.chosen, assignment.refusals)
+        here, refusals = 0 if newest is None else newest.replicas, assignment.refusals
+        for candidate in assignment.chosen:
+            given = candidate.replicas
+            need = gang.more(here, given)
             choice = gang_placement.choose(self.finder, candidate, need, shape, workload, replicas=given)
             lack = self._describe_shortage(given, given)
             self.working_plan.burst(workload, [self._change(candidate, choice, shape, refusals, lack)])
@@ -376,7 +367,7 @@ class ScaleUp:
         where_rest = (
             f"{count(missing, 'replica')} more can go only where the rest is, on {newest.cluster}" if newest else ""
         )
-        minimum = gang_placement.describe_minimum(need)
+        minimum = gang_placement.describe_minimum(gang.more(here, missing))
         nor = f", nor with {minimum}" if minimum else ""
         fits = where_rest or f"it fits on no cluster as a whole, with {count(total, 'replica')}{nor}"
         first = next((refusal for refusal in refusals if refusal.remedy), None)
@@ -511,6 +502,10 @@ class ScaleUp:
 
     def _state(self) -> str:
         return "missing" if any(step.signal for step in self.demand.waiting) else "unschedulable"
+
+    def _note(self, chosen: Iterable[Candidate], refusals: Iterable[Refusal], out_of_reach: str = "") -> None:
+        """Note what the turn assigns and refuses, for an assessment that the plan keeps."""
+        self.working_plan.kept.note(self.demand.workload, chosen, refusals, out_of_reach)
 
     def _suppress(
         self,
