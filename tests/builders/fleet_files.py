@@ -74,6 +74,30 @@ TEMPLATE = text("""
         type: manifest
     """)
 
+WRAPPING = "allowedKinds: [workload.codeflare.dev/AppWrapper]"
+"""The line of a Workspace that may deploy what `wrapping` makes."""
+
+WRAPPED_DEPLOYMENT = (
+    "{apiVersion: apps/v1, kind: Deployment, metadata: {name: vllm, namespace: llm-demo}, spec: {replicas: '{{ replicas"
+    " }}', selector: {matchLabels: {app: vllm}}, template: {metadata: {labels: {app: vllm}}, spec: {containers: [{name:"
+    " server, image: 'vllm:1'}]}}}}"
+)
+
+
+def wrapping(*objects: str, name: str = "vllm") -> str:
+    """Return the template with an AppWrapper of these objects, in flow style, in place of its Deployment."""
+    head, _, rest = TEMPLATE.replace("name: vllm", f"name: {name}").partition("      apiVersion: apps/v1\n")
+    components = "".join(f"        - template: {made}\n" for made in objects)
+    wrapper = f"""\
+      apiVersion: workload.codeflare.dev/v1beta2
+      kind: AppWrapper
+      metadata: {{name: {name}, namespace: llm-demo}}
+      spec:
+        components:
+"""
+    return head + wrapper + components + rest[rest.index("  steps:") :]
+
+
 PODS = "        template: {metadata: {labels: {app: vllm}}, spec: {containers: [{name: server}]}}\n"
 """The line of the template's pods."""
 

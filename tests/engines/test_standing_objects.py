@@ -288,7 +288,22 @@ def train_job(replicas: int, image: str = "a") -> dict[str, Any]:
     return {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "metadata": metadata_, "spec": spec}
 
 
-@pytest.mark.parametrize("made", [job_set, train_job])
+def wrapper(made: dict[str, Any]) -> dict[str, Any]:
+    kind, spec = "AppWrapper", {"components": [{"template": made}]}
+    return {"apiVersion": "workload.codeflare.dev/v1beta2", "kind": kind, "metadata": metadata("train"), "spec": spec}
+
+
+def wrapped_job(replicas: int, image: str = "prep:1") -> dict[str, Any]:
+    return wrapper(job(image, parallelism=replicas, completions=4))
+
+
+def graph(replicas: int) -> dict[str, Any]:
+    spec = {"components": [{"name": "decode", "replicas": replicas, "scalingAdapter": {}}]}
+    kind = "DynamoGraphDeployment"
+    return {"apiVersion": "nvidia.com/v1beta1", "kind": kind, "metadata": metadata("train"), "spec": spec}
+
+
+@pytest.mark.parametrize("made", [job_set, train_job, wrapped_job])
 def test_replicas_within_an_immutable_field_are_not_resized(made: Callable[..., dict[str, Any]]) -> None:
     """Their webhooks refused the object, the engine failed, and the whole burst was taken back."""
     kind = made(2)["kind"]
@@ -299,6 +314,14 @@ def test_replicas_within_an_immutable_field_are_not_resized(made: Callable[..., 
     outcome = held(written(deployment(2), made(2)), written(deployment(4), made(4)))
     assert objects(outcome) == {"Deployment": deployment(4), kind: made(2)}, "beside a workload"
     assert objects(held(written(made(2)), written(made(2, "other")))) == {kind: made(2)}
+
+
+@pytest.mark.parametrize("made", [lambda replicas: wrapper(deployment(replicas)), graph], ids=["a wrapper", "a graph"])
+def test_replicas_of_what_serves_within_an_immutable_field_are_not_resized(
+    made: Callable[..., dict[str, Any]],
+) -> None:
+    with pytest.raises(InvalidInput, match="demo/train stands with a number of replicas that nobody can change"):
+        held(written(made(2)), written(made(4)))
 
 
 def test_replicas_beside_immutable_fields_are_resized() -> None:

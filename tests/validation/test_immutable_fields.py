@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from reconciler.core.validation.custom_resources import custom_kind
-from reconciler.core.validation.immutable_fields import FIELDS, immutable_changes, is_immutable
+from reconciler.core.validation.immutable_fields import immutable_changes, is_immutable
+from reconciler.core.validation.immutable_rules import FIELDS
+from reconciler.core.workloads.builtin_kinds import BUILT_IN
 from reconciler.model.kubernetes.object_schema import ObjectSchemas
 from tests.builders.immutable_objects import CHANGES, FREE_CHANGES
 
@@ -28,6 +30,19 @@ def test_every_rule_of_kubernetes_itself_has_a_change_that_an_api_server_judges(
     told = {(change.kind, change.field) for change in CHANGES}
     assert own - told == set()
     assert all(rule.source.startswith("https://github.com/") for rule in FIELDS)
+
+
+FREE = {
+    "/ReplicationController": "ValidateReplicationControllerUpdate of Kubernetes validates the new version alone",
+    "batch/CronJob": "ValidateCronJobUpdate of Kubernetes validates the new version alone",
+    "apps.kruise.io/BroadcastJob": "the webhook of Kruise gets the new version alone (broadcastjob/validating)",
+}
+"""The kinds of workloads all of whose fields may change, each with the reason."""
+
+
+def test_every_kind_of_workload_has_a_rule_or_a_reason_for_none() -> None:
+    ruled = {rule.kind for rule in FIELDS}
+    assert BUILT_IN.keys() - ruled == FREE.keys()
 
 
 _TASK = {"name": "worker", "replicas": 2, "template": {"spec": {"containers": [{"name": "a", "image": "a:1"}]}}}
@@ -112,6 +127,94 @@ _GROUPS = {"leaderWorkerTemplate": {"size": 4, "subGroupPolicy": {"subGroupSize"
             {"parallelism": {"tensor": 8}, "replicas": 2},
             ["spec.parallelism"],
         ),
+        *(
+            (
+                f"kubeflow.org/v1/{kind}",
+                {"runPolicy": {"managedBy": "a", "suspend": True}},
+                {"runPolicy": {"managedBy": "b", "suspend": False}},
+                ["spec.runPolicy.managedBy"],
+            )
+            for kind in ("JAXJob", "MPIJob", "PaddleJob", "PyTorchJob", "TFJob", "XGBoostJob")
+        ),
+        (
+            "workload.codeflare.dev/v1beta2/AppWrapper",
+            {"components": [{"template": {"spec": {"replicas": 1}}, "podSets": [{"path": "a"}]}]},
+            {"components": [{"template": {"spec": {"replicas": 2}}, "podSets": [{"path": "a"}]}]},
+            ["spec.components"],
+        ),
+        (
+            "workload.codeflare.dev/v1beta2/AppWrapper",
+            {"managedBy": "a", "components": [{"podSets": [{"path": "a", "replicas": 1}]}]},
+            {"managedBy": "b", "components": [{"podSets": [{"path": "a", "replicas": 2}]}]},
+            ["spec.managedBy", "spec.components.*.podSets"],
+        ),
+        (
+            "workload.codeflare.dev/v1beta2/AppWrapper",
+            {"components": [{}]},
+            {"components": [{}, {}]},
+            ["spec.components"],
+        ),
+        (
+            "workload.codeflare.dev/v1beta2/AppWrapper",
+            {"suspend": True, "components": [{"template": {"a": 1}, "podSets": [{"path": "a"}]}]},
+            {
+                "suspend": False,
+                "components": [
+                    {"template": {"a": 1}, "annotations": {"b": "c"}, "podSets": [{"path": "a", "annotations": {}}]}
+                ],
+            },
+            [],
+        ),
+        (
+            "apps.kruise.io/v1alpha1/UnitedDeployment",
+            {
+                "replicas": 1,
+                "template": {"statefulSetTemplate": {"spec": {"serviceName": "a", "template": {"a": 1}}}},
+                "topology": {"subsets": [{"name": "a", "tolerations": [1]}, {"name": "b", "replicas": 1}]},
+            },
+            {
+                "replicas": 2,
+                "template": {"statefulSetTemplate": {"spec": {"serviceName": "b", "template": {"a": 2}}}},
+                "topology": {"subsets": [{"name": "b", "replicas": 2}, {"name": "a", "tolerations": [2]}]},
+            },
+            ["spec.template.statefulSetTemplate.spec", "spec.topology.subsets.*.tolerations"],
+        ),
+        (
+            "apps.kruise.io/v1alpha1/UnitedDeployment",
+            {"topology": {"subsets": [{"name": "a", "nodeSelectorTerm": {"a": 1}}]}},
+            {"topology": {"subsets": [{"name": "c"}, {"name": "a", "nodeSelectorTerm": {"a": 1}}]}},
+            [],
+        ),
+        (
+            "grove.io/v1alpha1/PodCliqueSet",
+            {"replicas": 1, "template": {"cliques": [{"name": "a", "spec": {"replicas": 1, "minAvailable": 1}}]}},
+            {"replicas": 2, "template": {"cliques": [{"name": "a", "spec": {"replicas": 2, "minAvailable": 2}}]}},
+            ["spec.template.cliques.*.spec.minAvailable"],
+        ),
+        (
+            "grove.io/v1alpha1/PodCliqueSet",
+            {"template": {"cliqueStartupType": "a", "cliques": [{"name": "a", "spec": {"podSpec": {"a": 1}}}]}},
+            {"template": {"cliqueStartupType": "b", "cliques": [{"name": "b", "spec": {"podSpec": {"a": 2}}}]}},
+            ["spec.template.cliques", "spec.template.cliqueStartupType"],
+        ),
+        (
+            "nvidia.com/v1alpha1/DynamoGraphDeployment",
+            {"backendFramework": "a", "services": {"x": {"replicas": 1}, "y": {"multinode": {"nodeCount": 2}}}},
+            {"backendFramework": "b", "services": {"y": {}, "x": {"replicas": 2}}},
+            ["spec.backendFramework", "spec.services.*.multinode"],
+        ),
+        (
+            "nvidia.com/v1alpha1/DynamoGraphDeployment",
+            {"services": {"x": {"replicas": 1, "scalingAdapter": {"enabled": True}}, "y": {"replicas": 1}}},
+            {"services": {"x": {"replicas": 2}, "y": {"replicas": 2, "scalingAdapter": {"enabled": False}}}},
+            ["spec.services.*.replicas"],
+        ),
+        (
+            "nvidia.com/v1beta1/DynamoGraphDeployment",
+            {"components": [{"name": "x", "replicas": 1, "scalingAdapter": {}}]},
+            {"components": [{"name": "x", "replicas": 2, "scalingAdapter": {}}, {"name": "y"}]},
+            ["spec.components", "spec.components.*.replicas"],
+        ),
         ("ray.io/v1/RayService", {"managedBy": "a"}, {"managedBy": "b"}, ["spec.managedBy"]),
         ("ray.io/v1/RayJob", {"managedBy": "a"}, {"managedBy": "b"}, ["spec.managedBy"]),
         ("ray.io/v1/RayJob", {"entrypoint": "a"}, {"entrypoint": "b"}, []),
@@ -165,6 +268,37 @@ def test_replicas_of_a_task_may_change_and_its_template_may_not() -> None:
     assert not is_immutable(job, ("spec", "tasks", "1", "replicas"))
     assert is_immutable(job, ("spec", "tasks", "1", "template", "spec"))
     assert is_immutable(job, ("spec", "queue"))
+
+
+def test_deployment_mode_of_an_inference_service_stays_as_it_is_set() -> None:
+    def service(**annotations: str) -> dict[str, Any]:
+        metadata = {
+            "name": "a",
+            "annotations": {f"serving.kserve.io/{name}": text for name, text in annotations.items()},
+        }
+        return {"apiVersion": "serving.kserve.io/v1beta1", "kind": "InferenceService", "metadata": metadata}
+
+    mode = ("metadata", "annotations", "serving.kserve.io/deploymentMode")
+    assert immutable_changes(service(deploymentMode="Standard"), service(deploymentMode="Knative")) == (mode,)
+    assert immutable_changes(service(deploymentMode="Standard"), service(storageInitializer="a")) == ()
+
+
+def test_entry_of_a_list_is_immutable_by_its_name_and_by_what_stands_beside_it() -> None:
+    wrapper = {"apiVersion": "workload.codeflare.dev/v1beta2", "kind": "AppWrapper", "metadata": {"name": "a"}}
+    assert is_immutable(wrapper, ("spec", "components", "0", "template", "spec", "replicas"))
+    assert is_immutable(wrapper, ("spec", "components", "0", "podSets", "1", "replicas"))
+    assert not is_immutable(wrapper, ("spec", "components", "0", "annotations", "a"))
+    graph = {
+        "apiVersion": "nvidia.com/v1alpha1",
+        "kind": "DynamoGraphDeployment",
+        "metadata": {"name": "a"},
+        "spec": {"services": {"x": {"scalingAdapter": {"enabled": True}}, "y": {}}},
+    }
+    assert is_immutable(graph, ("spec", "services", "x", "replicas"))
+    assert not is_immutable(graph, ("spec", "services", "y", "replicas"))
+    cliques = {"apiVersion": "grove.io/v1alpha1", "kind": "PodCliqueSet", "metadata": {"name": "a"}}
+    assert is_immutable(cliques, ("spec", "template", "cliques", "0", "name"))
+    assert not is_immutable(cliques, ("spec", "template", "cliques", "0", "spec", "replicas"))
 
 
 def test_rule_of_a_definition_keeps_a_field_and_what_is_below_it() -> None:

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from tests.builders.fleet_files import FLEET, TEMPLATE, load, warnings, workspace
+from tests.builders.fleet_files import (
+    FLEET,
+    TEMPLATE,
+    WRAPPED_DEPLOYMENT,
+    WRAPPING,
+    load,
+    warnings,
+    workspace,
+    wrapping,
+)
 
 STEP = "  steps:\n"
 
@@ -45,6 +54,17 @@ def test_replicas_of_a_job_set_beside_the_workload_are_told() -> None:
     told_of = [line for line in told(f"{job_set} spec: {{replicatedJobs: [{worker}]}}}}") if "nobody can" in line]
     assert len(told_of) == 1
     assert "nobody can change spec.replicatedJobs[0].replicas of a JobSet once it is there" in told_of[0]
+
+
+def test_replicas_of_what_an_app_wrapper_wraps_are_told() -> None:
+    files = {
+        **FLEET,
+        "templates/vllm.yaml": wrapping(WRAPPED_DEPLOYMENT),
+        "workspaces/llm.yaml": workspace(more=WRAPPING),
+    }
+    told_of = [line for line in warnings(load(files)) if "nobody can" in line]
+    assert len(told_of) == 1
+    assert "nobody can change spec.components[0].template.spec.replicas of a AppWrapper once it is there" in told_of[0]
 
 
 def test_end_of_a_placement_in_an_immutable_field_is_told() -> None:

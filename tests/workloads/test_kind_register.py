@@ -24,7 +24,7 @@ from tests.builders.workload_kinds import SAMPLES, template, workload
 PACKAGE = Path(builtin_kinds.__file__).parents[2]
 NAMES = frozenset(name for kind in BUILT_IN.values() for name in (kind.kind, kind.name))
 UNKNOWN = workload("foo.example.com/v1", "Bar", {"size": 5})
-IMMUTABLE = PACKAGE / "core" / "validation" / "immutable_fields.py"
+IMMUTABLE = PACKAGE / "core" / "validation" / "immutable_rules.py"
 """A table of fields by kind, whatever makes their pods: most of its kinds make none, and are not of the register."""
 ADVANCED = workload("apps.kruise.io/v1beta1", "StatefulSet", {"replicas": 5, "template": template(8)})
 

@@ -55,6 +55,9 @@ _CHART_GROUPS = ("helm.toolkit.fluxcd.io/", "source.toolkit.fluxcd.io/")
 _TARGET: Path = ("spec", "scaleTargetRef")
 """The object that an autoscaler scales."""
 
+_METADATA: tuple[Path, ...] = (("metadata", "annotations"), ("metadata", "labels"))
+"""Where immutable fields of metadata are."""
+
 _STEP: Path = ("metadata", "labels", STEP_LABEL)
 
 
@@ -275,10 +278,11 @@ def _held(before: Json, after: Json, fields: Iterable[Path] = ()) -> Json:
     """Return an object as it stands, with the metadata of its new version but for immutable `fields` in there."""
     held: dict[str, Json] = {name: after[name] if name == "metadata" else value for name, value in before.items()}
     for path in fields:
-        if path[:2] == ("metadata", "labels"):
-            labels = {name: value for name, value in (held["metadata"].get("labels") or {}).items() if name != path[2]}
+        if path[:2] in _METADATA:
+            _, part, key = path
+            others = {name: value for name, value in (held["metadata"].get(part) or {}).items() if name != key}
             own = at(before, path)
-            held["metadata"] = {**held["metadata"], "labels": labels if own is None else {**labels, path[2]: own}}
+            held["metadata"] = {**held["metadata"], part: others if own is None else {**others, key: own}}
     return held
 
 
