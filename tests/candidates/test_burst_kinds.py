@@ -297,7 +297,7 @@ def test_candidate_with_room_or_replicas_keeps_every_other_field() -> None:
         limit=4,
         least=1,
         weight=2,
-        group="eu",
+        groups=("eu",),
         scores=(Score(scorer=ScorerName.PRICE, weight=1, value=50.0, detail="1 $"),),
         start=((shape(2), 1),),
         replicas=2,
