@@ -16,6 +16,7 @@ class ScorerName(StrEnum):
     POLICY_ORDER = "PolicyOrder"
     PRICE = "Price"
     TIME_TO_READY = "TimeToReady"
+    WAIT_TIME = "WaitTime"
     SCARCE_GPU = "ScarceGPU"
     PACKING = "Packing"
     RECENT_FAILURES = "RecentFailures"

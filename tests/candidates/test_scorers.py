@@ -41,6 +41,7 @@ from tests.builders.inputs import (
 H100, A100 = {"nvidia.com/gpu.product": "H100"}, {"nvidia.com/gpu.product": "A100"}
 ANY, PICKY = VLLM, WorkloadId(VLLM.workspace, TemplateName("picky"))
 CLUSTERS = ("worker-2", "worker-3")
+MINUTE = timedelta(minutes=1)
 
 
 def fleet(*scorers: str | tuple[str, int], clusters: Iterable[Cluster] = (), **fields: object) -> Desired:
@@ -160,6 +161,64 @@ def test_node_that_an_autoscaler_adds_is_part_of_the_time_to_ready() -> None:
     with finder.capacity.grown():
         assert values(finder.order(VLLM)) == {"worker-3": [90.0], "worker-2": [50.0]}
     assert names(finder.order(VLLM)) == ["worker-2", "worker-3"]
+
+
+def growing(name: str, minutes: int) -> Cluster:
+    nodes = ScalableNodes(labels={}, taints=(), allocatable=gpus(8), most=2, delay=timedelta(minutes=minutes))
+    return cluster(name, autoscaling=(nodes,))
+
+
+def test_cluster_where_all_replicas_start_at_once_has_the_shortest_wait() -> None:
+    now = inputs(short(4), free("worker-2", 1), free("worker-3", 8), wanted=fleet("WaitTime"))
+    assert values(order(now)) == {"worker-3": [100.0], "worker-2": [25.0]}
+    assert [candidate.scores[0].detail for candidate in order(now)] == ["all at once", "1 at once, 3 at no known time"]
+
+
+def test_time_to_ready_is_a_part_of_every_wait() -> None:
+    now = measured(situation("WaitTime"), worker_2=60, worker_3=240)
+    assert values(order(now)) == {"worker-2": [90.0], "worker-3": [60.0]}
+    assert order(now)[0].scores[0].detail == "all at once, ready 1m later, measured"
+
+
+def test_wait_counts_free_nodes_before_those_that_an_autoscaler_adds() -> None:
+    wanted = fleet("WaitTime", clusters=[growing("worker-2", 5), growing("worker-3", 2)])
+    now = inputs(short(4), free("worker-2", 3), free("worker-3", 0), wanted=wanted)
+    assert values(order(now)) == {"worker-2": [87.5], "worker-3": [80.0]}
+    told = [candidate.scores[0].detail for candidate in order(now)]
+    assert told == ["3 at once, 1 in 5m on a new node", "all in 2m on a new node"]
+    finder = CandidateFinder(now, WorkingPlan(now))
+    with finder.capacity.grown():
+        assert names(finder.order(VLLM)) == ["worker-2", "worker-3"]
+    more = inputs(short(8), free("worker-2", 3), free("worker-3", 0), wanted=wanted)
+    assert names(order(more)) == ["worker-3", "worker-2"]
+
+
+@pytest.mark.parametrize(("renew", "points"), [(Renewal.NEVER, 75.0), (Renewal.WHILE_NEEDED, 50.0)])
+def test_placements_that_end_give_their_nodes_to_those_that_wait(renew: Renewal, points: float) -> None:
+    wanted = fleet("WaitTime", workloads=(ANY, PICKY))
+    policies = {**wanted.policies, PICKY: replace(wanted.policies[PICKY], renew=renew)}
+    other = placement("worker-2", 2, workload=PICKY, created=NOW - 5 * MINUTE, lasting=10 * MINUTE)
+    seen = replace(sized("worker-2", 2), bound={other.name: 2}), free("worker-3", 0)
+    now = inputs(short(4), *seen, wanted=replace(wanted, policies=policies), there=ledger(other))
+    assert values(order(now))["worker-2"] == [points]
+    known = renew is Renewal.NEVER
+    told = "2 at once, 2 in 5m when others end" if known else "2 at once, 2 at no known time"
+    assert order(now)[0].scores[0].detail == told
+
+
+def test_what_is_placed_together_serves_once_its_last_replica_does() -> None:
+    wanted = fleet("WaitTime", clusters=[growing("worker-2", 5), growing("worker-3", 2)])
+    whole = replace(wanted, templates={VLLM: replace(wanted.templates[VLLM], runs_once=True)})
+    now = inputs(short(4), free("worker-2", 3), free("worker-3", 0), wanted=whole)
+    assert values(order(now)) == {"worker-3": [80.0], "worker-2": [50.0]}
+
+
+def test_wait_follows_what_the_pass_has_handed_out() -> None:
+    now = inputs(short(4), free("worker-2", 4), free("worker-3", 4), wanted=fleet("WaitTime"))
+    finder = CandidateFinder(now, WorkingPlan(now))
+    assert names(finder.order(VLLM)) == ["worker-2", "worker-3"]
+    finder.capacity.take(ClusterName("worker-2"), shape(), 3)
+    assert names(finder.order(VLLM)) == ["worker-3", "worker-2"]
 
 
 def with_model(name: str, labels: dict[str, str], number: int = 8) -> ClusterObservation:

@@ -31,6 +31,7 @@ from reconciler.model.policy import (
     SpreadConstraint,
     StrategyName,
 )
+from reconciler.model.score import ScorerName, ScorerWeight
 from tests.builders.gprs import binding, gpr_template, record, request
 from tests.builders.inputs import NOW, ordering, seconds
 from tests.oracle.chains import EVICTING, spread, term
@@ -99,6 +100,12 @@ def constraints(unit: Unit) -> str:
     regions = SpreadConstraint(label="region", min_groups=2)
     zones = SpreadConstraint(label="zone", max_groups=1)
     return end(play(world(unit, distribution=Distribution(spread_constraints=(regions, zones))), lacks())[-1])
+
+
+def wait_time(unit: Unit) -> str:
+    """The first cluster has room for one pod, and the policy weighs how long all of them wait."""
+    scoring = (ScorerWeight(name=ScorerName.WAIT_TIME),)
+    return end(play(world(unit, room=1, scoring=scoring), lacks())[-1])
 
 
 def budget(unit: Unit) -> str:
@@ -255,6 +262,7 @@ TABLE: Mapping[Story, tuple[str, ...]] = {
     limit_of_policy: ("1 0 PolicyLimit", TOO_FEW, TOO_FEW, TOO_FEW, "1 0 PolicyLimit", "1 0", "1 0 PolicyLimit", ""),
     tiers: ("2 0", "2 0", "2 0", "2 0", "2 0", "1 0", "2 0", ""),
     constraints: ("1 1", "2 0", "2 0", "2 0", "2 0", "1 0", "2 0", ""),
+    wait_time: ("0 2", "0 2", "0 2", "0 2", "0 2", "0 1", "1 1", ""),
     budget: (SPENT,) * 8,
     expiry: ("2 0", "2 0", "0 0 told", "0 0 told", "2 0", "0 0 told", "2 0", "0 0"),
     drain: ("0 2", "0 2", "0 2", "0 2", "0 2", "0 1", "0 2", "0 2"),

@@ -57,8 +57,8 @@ def wrong_workspace(more: str) -> list[str]:
         (
             "scoring:\n- name: Prize",
             (
-                "7: spec.scoring[0].name: 'Prize' is not one of PolicyOrder, Price, TimeToReady, ScarceGPU, Packing, "
-                "RecentFailures, CurrentCluster, Topology (try 'Price')"
+                "7: spec.scoring[0].name: 'Prize' is not one of PolicyOrder, Price, TimeToReady, WaitTime, ScarceGPU, "
+                "Packing, RecentFailures, CurrentCluster, Topology (try 'Price')"
             ),
         ),
         (

@@ -106,6 +106,8 @@ class RefusalCache:
 T = TypeVar("T")
 
 _NONE_ADDED = Resources()
+_WEIGH_DELAYS = frozenset({ScorerName.TIME_TO_READY, ScorerName.WAIT_TIME})
+"""Scorers that know in what time autoscalers add nodes."""
 _NO_REFUSALS: Mapping[ClusterSubset, Refusal] = MappingProxyType({})
 
 MOST = 10**6
@@ -165,10 +167,10 @@ class CandidateFinder:
         """Return the clusters that a workload may use, the highest score first.
 
         While nodes that autoscalers may add count, the clusters of the shortest delay come first, unless a spread
-        orders its subsets, or the policy weighs the time to ready.
+        orders its subsets, or the policy weighs the time to ready or the wait.
         """
         candidates, policy = self._ranking.order(workload), self._desired.policies[workload]
-        timed = any(scorer.name is ScorerName.TIME_TO_READY for scorer in policy.scoring)
+        timed = any(scorer.name in _WEIGH_DELAYS for scorer in policy.scoring)
         if not self.capacity.is_grown or policy.spread is not None or timed:
             return candidates
         return tuple(sorted(candidates, key=lambda candidate: self._shortest_delay(candidate.cluster)))

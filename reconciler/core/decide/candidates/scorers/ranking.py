@@ -15,6 +15,7 @@ from reconciler.core.decide.candidates.scorers.scarce_gpu import ScarceGPU
 from reconciler.core.decide.candidates.scorers.scorer import Scorer, Subject
 from reconciler.core.decide.candidates.scorers.time_to_ready import TimeToReady
 from reconciler.core.decide.candidates.scorers.topology import Topology
+from reconciler.core.decide.candidates.scorers.wait_time import EstimatedWait
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.model.candidate import Candidate
@@ -28,6 +29,7 @@ SCORERS: Mapping[ScorerName, Scorer] = {
     ScorerName.POLICY_ORDER: PolicyOrder(),
     ScorerName.PRICE: Price(),
     ScorerName.TIME_TO_READY: TimeToReady(),
+    ScorerName.WAIT_TIME: EstimatedWait(),
     ScorerName.SCARCE_GPU: ScarceGPU(),
     ScorerName.PACKING: Packing(),
     ScorerName.RECENT_FAILURES: RecentFailures(),
@@ -35,7 +37,9 @@ SCORERS: Mapping[ScorerName, Scorer] = {
     ScorerName.TOPOLOGY: Topology(),
 }
 """The scorers by the names that policies use."""
-_FOLLOW_THE_PLAN = frozenset({ScorerName.PACKING, ScorerName.CURRENT_CLUSTER, ScorerName.TOPOLOGY})
+_FOLLOW_THE_PLAN = frozenset(
+    {ScorerName.WAIT_TIME, ScorerName.PACKING, ScorerName.CURRENT_CLUSTER, ScorerName.TOPOLOGY}
+)
 """Scorers whose points change with what a pass decides."""
 
 

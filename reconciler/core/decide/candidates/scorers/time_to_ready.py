@@ -27,17 +27,17 @@ class TimeToReady:
 
     def points(self, subject: Subject, candidates: Sequence[Candidate]) -> Sequence[Points]:
         """Score candidates by their own times."""
-        lasts = _duration(subject)
+        lasts = burst_duration(subject)
         return [self._points(subject, candidate.cluster, lasts) for candidate in candidates]
 
     def key(self, subject: Subject) -> Hashable:
         """Score workloads alike that have never started where others have, and whose bursts last equally long."""
         own = subject.workload in subject.inputs.track_record.started
         growth = subject.capacity is not None and subject.capacity.is_grown
-        return _duration(subject), subject.workload if own else None, growth
+        return burst_duration(subject), subject.workload if own else None, growth
 
     def _points(self, subject: Subject, cluster: ClusterName, lasts: timedelta) -> Points:
-        took, detail = _time_to_ready(subject, cluster)
+        took, detail = time_to_ready(subject, cluster)
         added = _node_delay(subject, cluster)
         if took is None and added is None:
             return ALIKE
@@ -46,7 +46,7 @@ class TimeToReady:
         return Points(BEST * max(0.0, 1 - took / lasts), f"{format_duration(took)} {words}")
 
 
-def _time_to_ready(subject: Subject, cluster: ClusterName) -> tuple[timedelta | None, str]:
+def time_to_ready(subject: Subject, cluster: ClusterName) -> tuple[timedelta | None, str]:
     """Return the time of a cluster, and whether it is measured or declared; None where nobody knows it."""
     measured = subject.inputs.track_record.of(cluster).time_to_ready(subject.workload)
     if measured is not None:
@@ -67,7 +67,7 @@ def _node_delay(subject: Subject, cluster: ClusterName) -> timedelta | None:
     return min((nodes.delay for nodes, _ in addable_nodes(described, seen)), default=None)
 
 
-def _duration(subject: Subject) -> timedelta:
+def burst_duration(subject: Subject) -> timedelta:
     """Return how long a burst of the workload is reckoned to last: its own time, or longer where it is renewed."""
     desired, workload = subject.inputs.desired, subject.workload
     policy = desired.policies[workload]
