@@ -86,7 +86,7 @@ class Inquiry:
 
     def _answer(self, candidate: Candidate) -> tuple[Candidate | Refusal, str]:
         """Ask a cluster, again with nodes to come where it is full; return also which nodes these are, in words."""
-        capacity, ask = self.finder.capacity, partial(self.ask, candidate)
+        capacity, ask = self.finder.capacity, partial(self.finder.contained, candidate, partial(self.ask, candidate))
         with capacity.grown(growth=False):
             answer = ask()
         is_full = isinstance(answer, Refusal) and answer.reason is Reason.NO_CAPACITY

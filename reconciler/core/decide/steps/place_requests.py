@@ -112,7 +112,7 @@ def request_inquiry(working_plan: WorkingPlan, finder: CandidateFinder, workload
         return None
 
     def ask(candidate: Candidate) -> Candidate | Refusal:
-        answer = finder.contained(candidate, partial(assess, inputs, finder, record, candidate, least=True))
+        answer = assess(inputs, finder, record, candidate, least=True)
         return answer if isinstance(answer, Refusal) else answer[0]
 
     def shape(candidate: Candidate) -> ReplicaShape:
