@@ -14,7 +14,7 @@ from functools import partial
 from reconciler.core.capacity.units import PlacementUnit
 from reconciler.core.cost.prices import price_of
 from reconciler.core.decide.assign.copies import assess_unit
-from reconciler.core.decide.assign.gang_placement import assess_missing, assign_gang
+from reconciler.core.decide.assign.gang_placement import assess_missing
 from reconciler.core.decide.assign.replicas_by_cluster import assign
 from reconciler.core.decide.assign.subset_order import rows_of
 from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
@@ -242,15 +242,10 @@ class _Burst:
 
     def trial(self) -> TurnRecord:
         """Assign what is missing; where nothing is, one replica shows which clusters the policy leaves out."""
-        finder, gang, missing = self.finder, self.unit.gang, max(self.missing, 1)
-        template = finder.inputs.desired.templates[self.workload]
-        if gang is not None and self.unit.is_set:
-            if gang.unknown or self.missing <= 0:
-                return TurnRecord()
-            order = finder.order(self.workload)
-            assignment = assign_gang(finder.inputs, finder, self.workload, order, gang, missing=missing)
-        else:
-            assignment = assign(finder, template, self.policy, self.shape, missing, unit=self.unit)
+        missing, template = max(self.missing, 1), self.finder.inputs.desired.templates[self.workload]
+        if self.unit.is_set and (self.unit.shape is None or self.missing <= 0):
+            return TurnRecord()
+        assignment = assign(self.finder, template, self.policy, self.shape, missing, unit=self.unit)
         if self.missing <= 0:
             return TurnRecord().with_turn((), assignment.refusals, "")
         return TurnRecord().with_turn(assignment.chosen, assignment.refusals, assignment.out_of_reach)

@@ -5,9 +5,8 @@ A gang with a minimum goes where all of it has room; where there is no such clus
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
-from functools import partial
 from typing import Protocol, TypeVar
 
 from reconciler.core.capacity.gangs import GangWorkload, additional_requirements
@@ -16,12 +15,14 @@ from reconciler.core.capacity.shared_topology import (
     count_groups,
     describe_shared_domains,
 )
-from reconciler.core.decide.assign.assignment import Assignment
+from reconciler.core.capacity.units import PlacementUnit
+from reconciler.core.decide.assign.assignment import Assignment, Released, SetPods
 from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
 from reconciler.core.decide.candidates.gang_fit import gang_refusal
 from reconciler.core.decide.candidates.gang_start import may_start, start
 from reconciler.core.decide.candidates.gpr_limits import beyond_limits
 from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.fleet.cluster_order import candidate_of
 from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
@@ -180,28 +181,55 @@ def assess_missing(
     return answer if isinstance(answer, Refusal) else answer._replace(room=missing)
 
 
-def assign_gang(
-    inputs: PassInput,
+def assign_set(
     finder: CandidateFinder,
     workload: WorkloadId,
-    candidates: Sequence[Candidate],
-    whole: GangWorkload,
+    shape: ReplicaShape,
+    replicas: int,
     *,
-    missing: int,
+    unit: PlacementUnit,
+    released: Released,
 ) -> Assignment:
-    """Assign the missing replicas of a gang that goes whole: all to the first candidate with room for them.
+    """Assign a set that goes whole: to the first cluster with room for all of it, else to one for its minimum.
 
-    Where none has, the one that may have most of the groups, and has room for these, gets as many. What is placed of it
-    stays: more joins it there.
+    Missing replicas join those that are placed, or wait. Where no cluster takes all of a set that has not begun, the
+    one that may have most of its groups, and has room for these, gets as many.
     """
-    ask = partial(assess_missing, inputs, finder, workload, whole=whole, missing=missing)
-    held = finder.held_by_cluster(workload)
-    here = sum(held[candidate.cluster] for candidate in candidates)
-    candidate, refusals = first_with_room(whole.more(here, missing), candidates, ask)
-    if candidate is None and whole.divisible and not held:
-        candidate = first_within_limit(inputs, finder, workload, candidates, whole, missing=missing)
-    chosen = () if candidate is None else (candidate._replace(replicas=min(missing, candidate.room)),)
-    return Assignment(chosen=chosen, refusals=refusals)
+    gang, held, order = unit.gang, finder.held_by_cluster(workload), finder.order(workload)
+    if gang is None:
+        raise AssertionError(f"{workload} is no set")
+    moves, here = bool(released.places), 0 if released.places else held.total()
+    candidates = [candidate for candidate in order if candidate.cluster not in held]
+    if held and not moves:
+        candidates = [candidate_of(order, cluster) for cluster in sorted(held)]
+
+    def ask(candidate: Candidate, *, least: bool) -> Candidate | Refusal:
+        if candidate.key in released.closed:
+            return released.closed[candidate.key]
+        if gang.unknown:
+            return Refusal(cluster=candidate.cluster, reason=Reason.NO_SHAPE, message=gang.unknown)
+        if not moves:
+            return assess_missing(finder.inputs, finder, workload, candidate, gang, missing=replicas, least=least)
+        return assess(
+            finder.inputs,
+            finder,
+            workload,
+            candidate,
+            gang,
+            replicas=replicas,
+            more_gprs=-released.ends,
+            least=least,
+        )
+
+    candidate, refusals = first_with_room(gang.more(here, replicas), candidates, ask)
+    if candidate is None and gang.divisible and not held:
+        allowed = [candidate for candidate in candidates if candidate.key not in released.closed]
+        candidate = first_within_limit(finder.inputs, finder, workload, allowed, gang, missing=replicas)
+    if candidate is None:
+        return Assignment(chosen=(), refusals=refusals)
+    given = min(replicas, candidate.room)
+    pods = SetPods(needs=gang.more(here, given), shape=gang.shape or shape)
+    return Assignment(chosen=(candidate._replace(replicas=given),), refusals=refusals, pods=pods)
 
 
 def take(finder: CandidateFinder, cluster: ClusterName, need: PodRequirements, workspace: WorkspaceName) -> None:

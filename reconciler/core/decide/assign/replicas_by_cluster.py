@@ -19,6 +19,7 @@ from reconciler.core.decide.assign.bounds import (
     out_of_reach,
 )
 from reconciler.core.decide.assign.copies import assign_units
+from reconciler.core.decide.assign.gang_placement import assign_set
 from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
 from reconciler.core.decide.candidates.kind_answers import KindAnswers, share_of
 from reconciler.core.decide.distribution import ClusterShare, Division, reachable
@@ -46,16 +47,19 @@ def assign(
 
     Replicas that stay where they are count for the shares and the bounds of the policy, those that leave do not.
     """
-    # 1. Unit by unit, each whole to one cluster.
+    # 1. A set, all to one cluster.
+    if unit.is_set:
+        return assign_set(finder, template.workload, shape, replicas, unit=unit, released=released)
+    # 2. Unit by unit, each whole to one cluster.
     if not unit.is_single:
         return assign_units(finder, template, policy, shape, replicas, unit=unit, released=released)
-    # 2. Subset by subset, by its WorkloadSpread.
+    # 3. Subset by subset, by its WorkloadSpread.
     if policy.spread is not None:
         return replicas_by_subset.assign_by_subset(finder, template, policy, shape, replicas, released=released)
-    # 3. One cluster after the other.
+    # 4. One cluster after the other.
     if policy.fills_in_order and released.returns is None:
         return _fill(finder, template, policy, shape, replicas, released=released)
-    # 4. Over several clusters at once, by the strategy of the policy.
+    # 5. Over several clusters at once, by the strategy of the policy.
     return _divide(finder, template, policy, shape, replicas, released=released)
 
 

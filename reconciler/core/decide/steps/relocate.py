@@ -15,8 +15,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from functools import cached_property, partial
+from functools import cached_property
 
+from reconciler.core.capacity.pod_requirements import PodRequirements
 from reconciler.core.capacity.units import PlacementUnit
 from reconciler.core.decide.assign import gang_placement
 from reconciler.core.decide.assign.assignment import Assignment, Released, SetPods
@@ -218,8 +219,8 @@ class _Relocation:
         A placement that goes whole makes room for the GPR that begins; one that keeps replicas does not.
         """
         closed = self._closed()
-        if self.unit.is_set:
-            return self._assign_set(closed)
+        if self.workload.request:
+            return self._assign_request(closed)
         leaving = self._leaving()
         while True:
             ends = going == self.placement.replicas
@@ -234,41 +235,23 @@ class _Relocation:
                 return assignment, moved
             going = moved
 
-    def _assign_set(self, closed: Mapping[ClusterSubset, Refusal]) -> tuple[Assignment, int]:
-        """Assign all of it to the first cluster with room for it that has none of it, else to one for its minimum."""
+    def _assign_request(self, closed: Mapping[ClusterSubset, Refusal]) -> tuple[Assignment, int]:
+        """Assign a request to the first cluster with room for all pods that it has there, else for its minimum."""
+        inputs, finder, record = self.inputs, self.finder, self.working_plan.requests[self.workload]
         taken = {other.cluster for other in self.working_plan.of(self.workload)}
-        candidates = (candidate for candidate in self.finder.order(self.workload) if candidate.cluster not in taken)
-        needs = self.unit.needs(self.placement.replicas)
-        room, refusals = gang_placement.first_with_room(needs, candidates, partial(self._ask, closed))
+        candidates = (candidate for candidate in finder.order(self.workload) if candidate.cluster not in taken)
+
+        def ask(candidate: Candidate, *, least: bool) -> tuple[Candidate, PodRequirements] | Refusal:
+            refusal = closed.get(candidate.key)
+            return refusal or place_requests.assess(inputs, finder, record, candidate, more_gprs=-1, least=least)
+
+        room, refusals = gang_placement.first_with_room(self.unit.needs(self.placement.replicas), candidates, ask)
         if room is None:
             return Assignment(chosen=(), refusals=refusals), 0
-        candidate, pods = room
-        return Assignment(chosen=(candidate,), refusals=refusals, pods=pods), self.placement.replicas
-
-    def _ask(
-        self, closed: Mapping[ClusterSubset, Refusal], candidate: Candidate, *, least: bool
-    ) -> tuple[Candidate, SetPods] | Refusal:
-        """Return a candidate with room for a set, or at `least` for its minimum, and the pods that it takes there."""
-        inputs, finder, workload, replicas = self.inputs, self.finder, self.workload, self.placement.replicas
-        gang, shape = self.unit.gang, self.unit.shape
-        if candidate.key in closed:
-            return closed[candidate.key]
-        if workload.request:
-            record = self.working_plan.requests[workload]
-            assessed = place_requests.assess(inputs, finder, record, candidate, more_gprs=-1, least=least)
-            if isinstance(assessed, Refusal):
-                return assessed
-            answer, needs = assessed
-            return answer._replace(replicas=needs.main.replicas), SetPods(needs, needs.main.shape)
-        if gang is None or shape is None:
-            message = gang.unknown if gang is not None else "nothing of it runs in groups any more"
-            return Refusal(cluster=candidate.cluster, reason=Reason.NO_SHAPE, message=message)
-        room = gang_placement.assess(
-            inputs, finder, workload, candidate, gang, replicas=replicas, more_gprs=-1, least=least
-        )
-        if isinstance(room, Refusal):
-            return room
-        return room._replace(replicas=replicas), SetPods(gang.of(replicas), shape)
+        candidate, needs = room
+        chosen = (candidate._replace(replicas=needs.main.replicas),)
+        pods = SetPods(needs=needs, shape=needs.main.shape)
+        return Assignment(chosen=chosen, refusals=refusals, pods=pods), self.placement.replicas
 
     def _leaving(self) -> frozenset[ClusterName]:
         """Name the other clusters that the workload has to leave as well: files forbid them, or they are lost.

@@ -10,10 +10,10 @@ from operator import attrgetter
 
 from reconciler.core.capacity.best_fit import tightest_first
 from reconciler.core.capacity.devices import requests_with_devices
-from reconciler.core.capacity.gangs import GangWorkload
 from reconciler.core.capacity.units import PlacementUnit
 from reconciler.core.cost.budgets import describe_used_up
 from reconciler.core.decide.assign import gang_placement
+from reconciler.core.decide.assign.assignment import NOT_RELEASED, Assignment, Released, SetPods
 from reconciler.core.decide.assign.copies import WAY_OUT, too_large
 from reconciler.core.decide.assign.replicas_by_cluster import assign
 from reconciler.core.decide.candidates.filter import STALLED_REMEDY
@@ -22,7 +22,6 @@ from reconciler.core.decide.state.gate import Gate, describe_waiting
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.turns.queue import Need
-from reconciler.core.fleet.cluster_order import candidate_of
 from reconciler.core.ledger import lifecycle
 from reconciler.core.observe.demand import next_due, replicas_due
 from reconciler.core.pods.node_affinity import required_labels
@@ -41,6 +40,7 @@ from reconciler.text.wording import as_clause, count, join_names
 
 _SHARED = "room is shared with others that wait"
 _APPROVED = "approved there"
+_UNAPPROVED = "nobody has approved the burst there"
 
 
 def _full(candidate: Candidate, choice: Choice, held: str) -> Refusal:
@@ -97,11 +97,7 @@ class ScaleUp:
         if gate is not None and gate.is_open and not self.unit.is_set:
             self._place_approved(gate.proposal, shape, missing)
             return
-        # 3. A gang goes whole to one cluster.
-        if self.unit.gang is not None and self.unit.is_set:
-            self._place_gang(self.unit.gang, shape, missing)
-            return
-        # 4. Other units go to as many clusters as it takes.
+        # 3. It goes to as many clusters as it takes.
         self._place(shape, missing)
 
     def need(self) -> Need | None:
@@ -199,9 +195,9 @@ class ScaleUp:
         """Assign missing replicas to clusters, and suppress those that none has room for."""
         workload = self.demand.workload
         template, policy = self.inputs.desired.templates[workload], self.inputs.desired.policies[workload]
-        unit = self.unit
-        if missing < unit.size:
-            self._suppress(Reason.NOTHING_FITS, self._too_large(unit.size, missing), short=missing)
+        unit, here = self.unit, self.working_plan.replicas(workload) if self.unit.is_set else 0
+        if here + missing < unit.size:
+            self._suppress(Reason.NOTHING_FITS, self._too_large(unit.size, here + missing), short=missing)
             return
         # Another burst of its kind has found no room, and nothing has changed since. Bounds of clusters go by what each
         # has already.
@@ -212,21 +208,25 @@ class ScaleUp:
             reason, message = self.finder.refusals.why_not(alike.refusals, self._fits_nowhere(missing))
             self._suppress(reason, message, alike.until, short=missing, refusals=alike.refusals)
             return
-        assignment = assign(self.finder, template, policy, shape, missing, unit=unit)
+        assignment = assign(self.finder, template, policy, shape, missing, unit=unit, released=self._approved())
         self._note(assignment.chosen, assignment.refusals, assignment.out_of_reach)
-        refusals, choices = assignment.refusals, self._choose(assignment.chosen)
+        refusals, choices = assignment.refusals, self._choose(assignment.chosen, assignment.pods)
         held, changes = self.working_plan.group(workload).clusters, list[Place | Resize]()
         for candidate in assignment.chosen:
-            choice = choices[candidate.key]
+            choice, pods = choices[candidate.key], assignment.pods
+            placed_shape = candidate.shape if pods is None else pods.shape
             is_new = candidate.cluster not in held  # and says nothing but its shortage
             lack = "" if is_new else self._describe_shortage(candidate.replicas, missing)
-            changes.append(self._change(candidate, choice, candidate.shape, refusals, lack))
+            changes.append(self._change(candidate, choice, placed_shape, refusals, lack))
             if candidate.replicas == candidate.room and unit.is_single:
                 refusals = (*refusals, _full(candidate, choice, self.finder.describe_held(candidate.cluster, shape)))
         self.working_plan.burst(workload, changes)
         left = missing - assignment.home - sum(candidate.replicas for candidate in assignment.chosen)
         if assignment.home:
             self._suppress(Reason.SPREAD_LIMIT, self._stays(assignment.home), short=assignment.home)
+        if unit.is_set:
+            self._tell_set(assignment, missing, here)
+            return
         if unit.once and changes:
             return
         if 0 < left < unit.size:
@@ -249,8 +249,15 @@ class ScaleUp:
     def _fits_nowhere(self, replicas: int) -> str:
         return f"{count(replicas, 'replica')} of {self.demand.missing} fit on no cluster"
 
-    def _choose(self, chosen: Sequence[Candidate]) -> Mapping[ClusterSubset, Choice]:
-        """Hand out the room of candidates, and record each as it is taken."""
+    def _choose(self, chosen: Sequence[Candidate], pods: SetPods | None = None) -> Mapping[ClusterSubset, Choice]:
+        """Hand out the room of candidates, or of the `pods` of a set on its only one; record each as it is taken."""
+        if pods is not None:
+            return {
+                candidate.key: gang_placement.choose(
+                    self.finder, candidate, pods.needs, pods.shape, self.demand.workload, replicas=candidate.replicas
+                )
+                for candidate in chosen
+            }
         choices, capacity = dict[ClusterSubset, Choice](), self.finder.capacity
         workspace = self.demand.workload.workspace
         shared = self.demand.workload in self.working_plan.quotas
@@ -335,53 +342,39 @@ class ScaleUp:
                     refused[candidate.key] = answer
         return [answer if isinstance(answer, Refusal) else refused.get(answer.key, answer) for answer in answers]
 
-    def _place_gang(self, gang: GangWorkload, shape: ReplicaShape, missing: int) -> None:
-        """Place a gang on the first cluster that has room for all of it, or let it grow where it is.
-
-        A gang has one cluster: replicas without room beside the others wait, and never go to another cluster.
-        """
-        workload, order = self.demand.workload, self._gang_order()
-        newest = max(
-            self.working_plan.of(workload),
-            key=lambda placement: (placement.created_at, placement.name),
-            default=None,
-        )
-        candidates = order if newest is None else (candidate_of(order, newest.cluster),)
-        total = missing + (0 if newest is None else newest.replicas)
-        if total < self.unit.size:
-            self._suppress(Reason.NOTHING_FITS, self._too_large(self.unit.size, total), short=missing)
-            return
-        assignment = gang_placement.assign_gang(self.inputs, self.finder, workload, candidates, gang, missing=missing)
-        self._note(assignment.chosen, assignment.refusals)
-        here, refusals = 0 if newest is None else newest.replicas, assignment.refusals
+    def _tell_set(self, assignment: Assignment, missing: int, here: int) -> None:
+        """Suppress the replicas of a set that have no room; `here` are those that are placed, on one cluster."""
+        # 1. Its cluster may have a part of it.
         for candidate in assignment.chosen:
-            given = candidate.replicas
-            need = gang.more(here, given)
-            choice = gang_placement.choose(self.finder, candidate, need, shape, workload, replicas=given)
-            lack = self._describe_shortage(given, given)
-            self.working_plan.burst(workload, [self._change(candidate, choice, shape, refusals, lack)])
-            if given < missing:
+            if candidate.replicas < missing:
                 message = f"{candidate.cluster} may have {candidate.limit} at most, and a set has one cluster"
-                self._suppress(Reason.CLUSTER_LIMIT, message, short=missing - given)
+                self._suppress(Reason.CLUSTER_LIMIT, message, short=missing - candidate.replicas)
             return
-        where_rest = (
-            f"{count(missing, 'replica')} more can go only where the rest is, on {newest.cluster}" if newest else ""
-        )
-        minimum = gang_placement.describe_minimum(gang.more(here, missing))
+        # 2. More of it joins the rest, and goes nowhere else; or all of it fits nowhere.
+        workload, refusals, gang = self.demand.workload, assignment.refusals, self.unit.gang
+        minimum = gang_placement.describe_minimum(gang.more(here, missing) if gang is not None else None)
         nor = f", nor with {minimum}" if minimum else ""
-        fits = where_rest or f"it fits on no cluster as a whole, with {count(total, 'replica')}{nor}"
+        fits = f"it fits on no cluster as a whole, with {count(here + missing, 'replica')}{nor}"
+        if here:
+            where = join_names(sorted(self.working_plan.group(workload).clusters))
+            fits = f"{count(missing, 'replica')} more can go only where the rest is, on {where}"
         first = next((refusal for refusal in refusals if refusal.remedy), None)
         hint = f"; {first.cluster}: {as_clause(first.message)} ({first.remedy})" if first is not None else ""
         reason, message = why_not(refusals, f"{fits}{hint}")
         self._suppress(reason, message, self.finder.next_change(workload), short=missing, refusals=refusals)
 
-    def _gang_order(self) -> Sequence[Candidate]:
-        """Return the clusters that a gang may go to; of one that is approved, the one that was shown."""
-        order, gate = self.finder.order(self.demand.workload), self.working_plan.gates.get(self.demand.workload)
+    def _approved(self) -> Released:
+        """Close the clusters that nobody has approved a set for; none where no approval is asked for."""
+        workload, gate = self.demand.workload, self.working_plan.gates.get(self.demand.workload)
         if gate is None or not gate.is_open:
-            return order
+            return NOT_RELEASED
         shown = {placement.cluster for placement in gate.proposal.placements}
-        return tuple(candidate for candidate in order if candidate.cluster in shown)
+        closed = {
+            candidate.key: Refusal(cluster=candidate.cluster, reason=Reason.AWAITING_APPROVAL, message=_UNAPPROVED)
+            for candidate in self.finder.order(workload)
+            if candidate.cluster not in shown
+        }
+        return replace(NOT_RELEASED, closed=closed)
 
     def _due(self) -> int:
         """Count the missing replicas that are due: missing for the scale-up window, and within the policy's limit.
