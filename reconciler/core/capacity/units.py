@@ -87,6 +87,11 @@ class PlacementUnit:
         return self.gang.shape if self.gang is not None else None
 
     @property
+    def unknown(self) -> str:
+        """Why its pods cannot be counted; empty where they can."""
+        return self.gang.unknown if self.gang is not None else ""
+
+    @property
     def step(self) -> int:
         """The replicas by which the workload may grow; 0 where all of it is placed, or nothing."""
         return _ALL if self.once or self.is_set else self.size
@@ -113,6 +118,19 @@ class PlacementUnit:
     def needs(self, replicas: int) -> PodRequirements | None:
         """Return what so many replicas take where they are more than their shapes; None where they are not."""
         return self.gang.of(replicas) if self.gang is not None else None
+
+    def more(self, here: int, more: int) -> PodRequirements | None:
+        """Return what more replicas take beside those `here`, as `needs` does."""
+        return self.gang.more(here, more) if self.gang is not None else None
+
+    def has_groups_left(self, replicas: int, ready: int) -> bool:
+        """Return whether so many ready pods may be a whole group of several, so that only a part of it has failed."""
+        gangs = self.groups(replicas)
+        return sum(gang.groups for gang in gangs) > 1 and ready >= min(gang.size for gang in gangs)
+
+    def within(self, limit: int) -> int:
+        """Return how many replicas may begin where a limit is below what is missing: no part of a run."""
+        return 0 if self.is_lone_run and not self.size else limit
 
     def units(self, placed: int) -> int:
         """Return the units that the replicas of one placement are."""

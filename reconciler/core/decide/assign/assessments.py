@@ -13,11 +13,9 @@ from functools import partial
 
 from reconciler.core.capacity.units import PlacementUnit
 from reconciler.core.cost.prices import price_of
-from reconciler.core.decide.assign.copies import assess_unit
-from reconciler.core.decide.assign.gang_placement import assess_missing
-from reconciler.core.decide.assign.replicas_by_cluster import assign
+from reconciler.core.decide.assign.replicas_by_cluster import assess_alone, assign
 from reconciler.core.decide.assign.subset_order import rows_of
-from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
+from reconciler.core.decide.candidates.finder import CandidateFinder
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.turn_record import TurnRecord
 from reconciler.core.decide.state.units import unit_of_workload
@@ -229,16 +227,10 @@ class _Burst:
 
     def ask(self, candidate: Candidate) -> Candidate | Refusal:
         """Ask for a unit that is placed together, else for all that a cluster takes."""
-        finder, unit, gang = self.finder, self.unit, self.unit.gang
-        if gang is not None and unit.is_set and not gang.unknown:
-            return assess_missing(
-                finder.inputs, finder, self.workload, candidate, gang, missing=self.missing, least=True
-            )
-        template = finder.inputs.desired.templates[self.workload]
-        if unit.whole:
-            size = unit.replicas(max(self.missing, 1))
-            return assess_unit(finder, template, self.policy, self.shape, candidate, unit=unit, size=size)
-        return finder.assess(template, self.policy, self.shape, candidate, MOST)
+        template = self.finder.inputs.desired.templates[self.workload]
+        return assess_alone(
+            self.finder, template, self.policy, self.shape, candidate, unit=self.unit, missing=self.missing
+        )
 
     def trial(self) -> TurnRecord:
         """Assign what is missing; where nothing is, one replica shows which clusters the policy leaves out."""

@@ -18,8 +18,8 @@ from reconciler.core.decide.assign.bounds import (
     off_order,
     out_of_reach,
 )
-from reconciler.core.decide.assign.copies import assign_units
-from reconciler.core.decide.assign.gang_placement import assign_set
+from reconciler.core.decide.assign.copies import assess_unit, assign_units
+from reconciler.core.decide.assign.gang_placement import assess_missing, assign_set
 from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
 from reconciler.core.decide.candidates.kind_answers import KindAnswers, share_of
 from reconciler.core.decide.distribution import ClusterShare, Division, reachable
@@ -61,6 +61,30 @@ def assign(
         return _fill(finder, template, policy, shape, replicas, released=released)
     # 5. Over several clusters at once, by the strategy of the policy.
     return _divide(finder, template, policy, shape, replicas, released=released)
+
+
+def assess_alone(
+    finder: CandidateFinder,
+    template: WorkloadTemplate,
+    policy: BurstPolicy,
+    shape: ReplicaShape,
+    candidate: Candidate,
+    *,
+    unit: PlacementUnit,
+    missing: int,
+) -> Candidate | Refusal:
+    """Return a candidate with what it would take of missing replicas if it was the only one, or why it takes none.
+
+    Where none is missing, it is asked for one unit.
+    """
+    if unit.gang is not None and unit.is_set and not unit.unknown:
+        return assess_missing(
+            finder.inputs, finder, template.workload, candidate, unit.gang, missing=missing, least=True
+        )
+    if unit.whole:
+        size = unit.replicas(max(missing, 1))
+        return assess_unit(finder, template, policy, shape, candidate, unit=unit, size=size)
+    return finder.assess(template, policy, shape, candidate, MOST)
 
 
 def _fill(

@@ -74,8 +74,7 @@ def _has_groups_left(inputs: PassInput, placement: Placement, ailment: RolloutFa
     was_well = inputs.rollouts.has_arrived(placement) or ailment.since - placement.changed_at >= timeout
     if not ready or not was_well:
         return False
-    gangs = unit_of_workload(inputs, placement.workload, placement).groups(placement.replicas)
-    return sum(gang.groups for gang in gangs) > 1 and ready >= min(gang.size for gang in gangs)
+    return unit_of_workload(inputs, placement.workload, placement).has_groups_left(placement.replicas, ready)
 
 
 def _is_in_sight_since(inputs: PassInput, placement: Placement) -> bool:

@@ -316,9 +316,9 @@ class Preemption:
         if not isinstance(demand, Demand) or demand.shape is None:
             return (), True
         unit = unit_of_workload(self.inputs, workload)
-        if unit.gang is not None:
-            needed = unit.gang.of(suppressed.replicas)
-            return (() if self.working_plan.of(workload) else required_pods(needed, least=least)), True
+        together = unit.needs(suppressed.replicas)
+        if together is not None:
+            return (() if self.working_plan.of(workload) else required_pods(together, least=least)), True
         if least:
             return (), False
         policy = self.inputs.desired.policies[workload]

@@ -167,7 +167,7 @@ class ScaleUp:
             return describe_second_run(0, demand.primary, copy="a copy", started=started)
         # 2. It has begun elsewhere, and is no gang, which is one copy however large.
         placements = self.working_plan.of(workload)
-        if placements and self.unit.gang is None:
+        if placements and self.unit.is_lone_run:
             return f"it began on {join_names(place.where for place in placements)}, and another part would begin anew"
         # 3. Its pods may get a node at home at any time.
         if demand.reported and not demand.held:
@@ -179,9 +179,8 @@ class ScaleUp:
 
     def _describe_unknown_requests(self) -> str:
         """Say why the requests of a replica are unknown; empty where they are known."""
-        gang = self.unit.gang
-        if gang is not None and gang.unknown:
-            return f"cannot compute fit: {gang.unknown}"
+        if self.unit.unknown:
+            return f"cannot compute fit: {self.unit.unknown}"
         if self.demand.shape is not None:
             return ""
         primary = self.demand.primary
@@ -351,8 +350,8 @@ class ScaleUp:
                 self._suppress(Reason.CLUSTER_LIMIT, message, short=missing - candidate.replicas)
             return
         # 2. More of it joins the rest, and goes nowhere else; or all of it fits nowhere.
-        workload, refusals, gang = self.demand.workload, assignment.refusals, self.unit.gang
-        minimum = gang_placement.describe_minimum(gang.more(here, missing) if gang is not None else None)
+        workload, refusals = self.demand.workload, assignment.refusals
+        minimum = gang_placement.describe_minimum(self.unit.more(here, missing))
         nor = f", nor with {minimum}" if minimum else ""
         fits = f"it fits on no cluster as a whole, with {count(here + missing, 'replica')}{nor}"
         if here:
@@ -405,8 +404,7 @@ class ScaleUp:
             )
         if policy.max_replicas is None or missing <= policy.max_replicas - placed:
             return missing
-        # A part of a run would do a part of its work.
-        within = 0 if self.unit.whole and self.unit.once and not self.unit.size else policy.max_replicas - placed
+        within = self.unit.within(policy.max_replicas - placed)
         self._suppress(
             Reason.POLICY_LIMIT,
             f"policy {policy.name} allows {count(policy.max_replicas, 'replica')} of this workload",
