@@ -15,15 +15,16 @@ from reconciler.core.commits import write
 from reconciler.core.commits.branch_loss import refusal
 from reconciler.core.commits.cluster_branches import BranchState, keeps_cluster_branches, project
 from reconciler.core.commits.templates import RenderedTemplates
-from reconciler.core.commits.trailers import Action, Trailer, action, is_own
+from reconciler.core.commits.trailers import Trailer, action, is_own
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.engines import engine, placement_files
 from reconciler.core.engines.deployment import stated_manifests
 from reconciler.core.engines.made_objects import file_suffixes
 from reconciler.errors import Bug, InvalidInput, Pending, Transient
+from reconciler.model.action import Action
 from reconciler.model.branch_loss import BranchLoss
 from reconciler.model.ids import BlobId, ClusterName, CommitId
-from reconciler.model.plan import CHARTS_PENDING, Extend, Move, Place, Plan, Restore, Revert
+from reconciler.model.plan import CHARTS_PENDING, Plan
 from reconciler.model.policy import Desired
 from reconciler.model.request import Answer
 from reconciler.model.tree import ROOT, Advance, Commit, Identity, LoggedCommit, Tips
@@ -53,10 +54,9 @@ def gather(
     rendered, failed, bugs = _charts(charts, templates)
     directories = {directory for change in plan.changes for directory in write.directories_of(change)}
     directories |= {directory for cluster in unanchored for directory in write.directories_of_cluster(cluster)}
-    restored = [
-        blob for change in plan.changes if isinstance(change, Restore) for blob in change.drifted.files.values()
-    ]
-    extended = [change.before.path for change in plan.changes if isinstance(change, Extend)]
+    restored = [drifted for change in plan.changes if (drifted := change.drifted) is not None]
+    to_restore = [blob for drifted in restored for blob in drifted.files.values()]
+    extended = [change.placement.path for change in plan.changes if change.action is Action.EXTEND]
     records = {}
     if extended and tips.output is not None:
         blobs = {
@@ -64,10 +64,10 @@ def gather(
             for path in extended
             for entry in repository.entries(tips.output, under=(f"{path}/placement.yaml",))
         }
-        for change in plan.changes:
-            if isinstance(change, Restore) and change.drifted.placement.path in blobs:
-                path = change.drifted.placement.path
-                blobs[path] = change.drifted.files[f"{path}/placement.yaml"]
+        for drifted in restored:
+            path = drifted.placement.path
+            if path in blobs:
+                blobs[path] = drifted.files[f"{path}/placement.yaml"]
         contents = repository.read(blobs.values())
         records = {path: contents[blob] for path, blob in blobs.items()}
     return write.CommitInputs(
@@ -76,7 +76,7 @@ def gather(
         charts=rendered,
         failed=failed,
         bugs=bugs,
-        blobs=repository.read(restored) if restored else {},
+        blobs=repository.read(to_restore) if to_restore else {},
         records=records,
         history=_history(repository, plan, tips, author),
         obstacles=repository.obstacles(tips.output, directories) if tips.output and directories else {},
@@ -90,12 +90,12 @@ def _standing(
     again = {
         template.placement.path: placement_files(template.placement)
         for position, template in templates.items()
-        if template.spec is not None and not isinstance(plan.changes[position], Place)
+        if template.spec is not None and plan.changes[position].action is not Action.PLACE
     }
     if not again or tips.output is None:
         return {}
     restored = {
-        change.drifted.placement.path: change.drifted.files for change in plan.changes if isinstance(change, Restore)
+        change.drifted.placement.path: change.drifted.files for change in plan.changes if change.drifted is not None
     }
     blobs: dict[str, dict[str, BlobId]] = {}
     for directory, paths in again.items():
@@ -176,8 +176,7 @@ def _charts(
 
 def _history(repository: Repository, plan: Plan, tips: Tips, author: Identity) -> dict[str, tuple[LoggedCommit, ...]]:
     """Find the commits of every placement that ends, in one walk back to the beginning of the oldest of them."""
-    ending = [change.placement for change in plan.changes if isinstance(change, Revert)]
-    ending += [change.before for change in plan.changes if isinstance(change, Move)]
+    ending = [ended for change in plan.changes if (ended := change.ended) is not None]
     if not ending or tips.output is None:
         return {}
     wanted = {placement.id for placement in ending}

@@ -29,26 +29,17 @@ from reconciler.daemon.reconcile import (
     store_commits,
 )
 from reconciler.errors import Conflict, InvalidInput, Transient
+from reconciler.model.action import Action
 from reconciler.model.approval import ProposalEnd
 from reconciler.model.capacity import Observed
 from reconciler.model.ids import CommitId
-from reconciler.model.plan import (
-    Amend,
-    Approve,
-    Close,
-    EndProposal,
-    EndReason,
-    Extend,
-    Place,
-    Plan,
-    Resize,
-    Revert,
-    unwritten_remedy,
-)
+from reconciler.model.plan import EndReason, Plan, unwritten_remedy
 from reconciler.model.policy import Desired
 from reconciler.model.tree import Identity, Tips
 
 T = TypeVar("T")
+_ASKED = frozenset({Action.EXTEND, Action.PLACE, Action.RESIZE, Action.AMEND, Action.CLOSE, Action.APPROVE})
+"""Actions that an order of a person decides on, beside the ends that the person asks for."""
 _NOTHING = RenderedPlan(commits=(), changes=(), suppressed=())
 
 
@@ -164,9 +155,7 @@ def sign(rendered: RenderedPlan, person: Identity) -> RenderedPlan:
     # A commit that begins the branch stands before those of the changes.
     first = len(rendered.commits) - len(rendered.changes)
     asked = [
-        isinstance(change, Extend | Place | Resize | Amend | Close | Approve)
-        or (isinstance(change, EndProposal) and change.why is ProposalEnd.REFUSED)
-        or (isinstance(change, Revert) and change.why is EndReason.REQUESTED)
+        change.action in _ASKED or change.why in (ProposalEnd.REFUSED, EndReason.REQUESTED)
         for change in rendered.changes
     ]
     commits = tuple(

@@ -21,8 +21,9 @@ from reconciler.lab.memory_repository import OURS, MemoryRepository
 from reconciler.lab.observe import SimulatedView
 from reconciler.lab.scenario import BEGIN, DemandScenario
 from reconciler.lab.world import Placed, PlacedReplicas, SimulatedWorld
+from reconciler.model.action import Action
 from reconciler.model.ids import ClusterName, WorkspaceName
-from reconciler.model.plan import EndReason, Move, Plan, Revert, Suppressed
+from reconciler.model.plan import EndReason, Plan, Suppressed
 from reconciler.model.workload import HelmConfig, Json
 
 _WINDOW = 300
@@ -139,8 +140,8 @@ class OverspillController:
     def _count(self, outcome: Outcome) -> None:
         self.counts.commits += len(outcome.commits)
         for change in outcome.plan.changes:
-            self.counts.moves += isinstance(change, Move)
-            if isinstance(change, Revert) and change.why is EndReason.EXPIRED:
+            self.counts.moves += change.action is Action.MOVE
+            if change.action is Action.REVERT and change.why is EndReason.EXPIRED:
                 workload = change.placement.workload.name
                 self.counts.ended_while_needed += self._world.primary.missing(workload) > 0
 

@@ -25,12 +25,12 @@ from reconciler.daemon.reconcile import Memory, Outcome, World, reconcile_once
 from reconciler.daemon.source import SourceReader
 from reconciler.errors import InvalidInput, Severity
 from reconciler.lab.memory_repository import OURS, MemoryRepository
+from reconciler.model.action import Action
 from reconciler.model.capacity import ClusterObservation, Node, Observed, PendingPods
 from reconciler.model.demand import Demand
 from reconciler.model.ids import ClusterName, PlacementName, WorkloadId
 from reconciler.model.ledger import Ledger
 from reconciler.model.placement import Placement
-from reconciler.model.plan import Place
 from reconciler.model.policy import Desired
 from reconciler.model.units import Resources, total
 from reconciler.ports import Charts
@@ -84,7 +84,7 @@ def time_to_ready(records: Sequence[PassRecord]) -> timedelta | None:
                 starts.add((placement.cluster, PlacementStart(workload=placement.workload, took=took, ready=True)))
                 del coming[path]
         coming |= {
-            change.placement.path: change.placement for change in record.plan.changes if isinstance(change, Place)
+            change.placement.path: change.placement for change in record.plan.changes if change.action is Action.PLACE
         }
     return timedelta(seconds=median(start.took.total_seconds() for _, start in starts)) if starts else None
 

@@ -98,6 +98,11 @@ class Placement:
         """The id in trailers: ``llm/vllm-7f3a90c1``."""
         return f"{self.workload.workspace}/{self.name}"
 
+    @property
+    def source_digest(self) -> str:
+        """The digest of what its objects were read from; empty where its template holds them all."""
+        return "" if self.made_from is None else self.made_from.digest
+
     def is_called(self, text: str) -> bool:
         """Tell whether a person means it: by its name, its id, or its path as a shell completes it."""
         return text.rstrip("/") in (self.name, self.id, self.path)

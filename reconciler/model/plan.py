@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
 from enum import StrEnum
 
 from reconciler.errors import Bug
+from reconciler.model.action import TRAITS, Action
 from reconciler.model.approval import BurstProposal, ProposalEnd
 from reconciler.model.candidate import Candidate
-from reconciler.model.ids import ClusterName, WorkloadId
+from reconciler.model.ids import ClusterName, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.ledger import Drift
 from reconciler.model.placement import ClusterSubset, Phase, Placement, Restraint, place_name
 from reconciler.model.request import Answer, RequestRecord
@@ -252,187 +253,178 @@ class Choice:
         return place_name(self.cluster, self.subset)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """A new placement."""
-
-    placement: Placement
-    shortage: Shortage | None
-    """None for a request or a replacement; `detail` then has the reason."""
-    choice: Choice
-    refused: tuple[Refusal, ...] = ()
-    record: RequestRecord | None = None
-    """The request from here on, where the placement changes it: its first placement begins it."""
-    detail: str = ""
+_NOT_GIVEN = WorkloadId(WorkspaceName(""), TemplateName(""))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Resize:
-    """A changed number of replicas of a placement that stays."""
+class Change:
+    """A decision of a pass, which becomes one commit.
 
-    before: Placement
-    after: Placement
-    detail: str
-    shortage: Shortage | None = None
-    """None where it shrinks, as is `choice`."""
-    choice: Choice | None = None
-    refused: tuple[Refusal, ...] = ()
-    restraint: Restraint | None = None
-    """Keeps removed replicas from coming straight back."""
+    It is about a placement, the record of a request, or a proposal; a Release is about a workload. `TRAITS` says which
+    fields changes of an action have. Raises ValueError for any others, and for one that lacks a required field.
+    """
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Extend:
-    """A later or earlier expiry, or another deletion policy, on a person's request."""
-
-    before: Placement
-    after: Placement
-    detail: str
-    author: Identity | None = None
-    """None where unknown."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Move:
-    """The same replicas on another cluster, in one commit; the expiry stays."""
-
-    before: Placement
-    after: Placement
-    why: EndReason
-    detail: str
-    choice: Choice
-    refused: tuple[Refusal, ...] = ()
+    action: Action
+    workload: WorkloadId = _NOT_GIVEN
+    """Taken from what the change is about; of a Release it is given."""
+    before: Placement | None = None
+    """The placement until then; None where it begins."""
+    after: Placement | None = None
+    """The placement from here on; None where it ends."""
     joined: Placement | None = None
-    """An existing placement there, before it took the replicas; `after` is the same one, grown."""
-    restraint: Restraint | None = None
-    """Keeps the workload from coming straight back."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Revert:
-    """The end of a placement, in a final phase."""
-
-    placement: Placement
-    why: EndReason
-    detail: str
-    restraint: Restraint | None = None
-    """Keeps the workload from coming straight back."""
+    """The placement that takes the replicas of a Move, before it did; `after` is the same one, grown."""
+    drifted: Drift | None = None
+    """The placement of a Restore, which is the same before and after, with its files."""
+    record: RequestRecord | None = None
+    """The request as the change leaves it, or as it removes it. The first Place of a request begins it."""
+    record_before: RequestRecord | None = None
+    proposal: BurstProposal | None = None
+    """The proposal as the change leaves it, or as it removes it."""
+    proposal_before: BurstProposal | None = None
+    """The same proposal, before it got its pull request; None where it begins."""
+    why: EndReason | ProposalEnd | None = None
+    """Why replicas go, or the proposal ends; None where none do."""
+    detail: str = ""
+    """The reason in a clause."""
     phase: Phase = Phase.COMPLETED
-    author: Identity | None = None
-    """The person who requested it; None if no person did, or if unknown."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hold:
-    """A placement that a person deleted; the workload is held back on that cluster."""
-
-    workload: WorkloadId
-    placement: Placement
-    restraint: Restraint
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Release:
-    """The end of a workload's restraints: its demand has gone once, or a person asked for it."""
-
-    workload: WorkloadId
-    restraints: tuple[Restraint, ...]
-    detail: str
-    author: Identity | None = None
-    """None where the demand has gone."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Restore:
-    """A placement whose files a person edited; they are restored."""
-
-    drifted: Drift
-    detail: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Receive:
-    """A request that the ledger takes in."""
-
-    record: RequestRecord
-    notes: tuple[str, ...] = ()
-    """Sentences about unknown facts of the workload."""
-    author: Identity | None = None
-    """The API caller; None for a file."""
-    written: bytes | None = field(default=None, repr=False, compare=False)
-    """The record as a file, if it was already written on trial."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Amend:
-    """A change of an open request: of its spec, or of its notes."""
-
-    before: RequestRecord
-    after: RequestRecord
-    detail: str
-    author: Identity | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Close:
-    """The end of a request. The record stays in the ledger, so that the request does not begin again."""
-
-    before: RequestRecord
-    after: RequestRecord
-    author: Identity | None = None
-    """The person who released it early; None otherwise."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Forget:
-    """A request without a file or caller, which leaves the ledger."""
-
-    record: RequestRecord
-    detail: str
-    author: Identity | None = None
-
-
-RequestChange = Receive | Amend | Close | Forget
-"""A change of a request and of no placement."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Propose:
-    """A burst that waits for an approval from here on."""
-
-    proposal: BurstProposal
-    before: BurstProposal | None = None
-    """The same proposal, which has got its pull request; None where it begins."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Approve:
-    """A person's yes to a proposal; the next pass places it."""
-
-    proposal: BurstProposal
-    detail: str
-    author: Identity | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndProposal:
-    """The end of a proposal, and of the approvals of it."""
-
-    proposal: BurstProposal
-    why: ProposalEnd
-    detail: str
-    approvals: tuple[str, ...] = ()
-    """Paths of approvals that end with it."""
+    """The final phase of the placement that a Revert ends."""
+    shortage: Shortage | None = None
+    """The demand behind replicas that begin; None for requests, and for replicas that were elsewhere before."""
+    choice: Choice | None = None
+    """Why the cluster was taken; None where no replicas arrive on any."""
+    refused: tuple[Refusal, ...] = ()
     restraint: Restraint | None = None
-    """Keeps the workload from being proposed straight again."""
+    """Begins with the change, and keeps the workload, or the removed replicas, from coming straight back."""
+    restraints: tuple[Restraint, ...] = ()
+    """Restraints that a Release ends."""
+    approvals: tuple[str, ...] = ()
+    """Paths of approvals that end with their proposal."""
+    notes: tuple[str, ...] = ()
+    """Sentences about unknown facts of the workload of a request."""
     author: Identity | None = None
-    """The person who refused it; None if no person did."""
+    """The person who asked for it; None if no person did, or if unknown."""
+    written: bytes | None = field(default=None, repr=False, compare=False)
+    """The record of a request as a file, if it was already written on trial."""
+
+    def __post_init__(self) -> None:
+        """Check the fields by the action, and take the workload from what the change is about."""
+        if self.drifted is not None:
+            object.__setattr__(self, "before", self.drifted.placement)
+            object.__setattr__(self, "after", self.drifted.placement)
+        about = self.after or self.before or self.record or self.proposal
+        if about is not None:
+            object.__setattr__(self, "workload", about.workload)
+        required, foreign = _FIELDS[self.action]
+        wrong = [name for name in required if getattr(self, name) is None]
+        wrong += [name for name, default in foreign if getattr(self, name) != default]
+        if wrong:
+            raise ValueError(f"a {self.action} lacks these fields, or may not have them: {', '.join(wrong)}")
+
+    @property
+    def placement(self) -> Placement:
+        """The placement as the change leaves it, or as it was when it ends. Raises ValueError where there is none."""
+        placement = self.after or self.before
+        if placement is None:
+            raise ValueError(f"{self.action} of {self.workload} is about no placement")
+        return placement
+
+    @property
+    def former(self) -> Placement:
+        """The placement until then. Raises ValueError where it begins, or there is none."""
+        if self.before is None:
+            raise ValueError(f"{self.action} of {self.workload} begins with no placement")
+        return self.before
+
+    @property
+    def replicas_before(self) -> int:
+        """Replicas of the placement until then; 0 where it begins."""
+        return 0 if self.before is None else self.before.replicas
+
+    @property
+    def replicas_after(self) -> int:
+        """Replicas of the placement from here on, without those of one that it joins; 0 where it ends."""
+        if self.after is None:
+            return 0
+        return self.after.replicas - (0 if self.joined is None else self.joined.replicas)
+
+    @property
+    def growth(self) -> int:
+        """Replicas that begin; negative for those that go. A move has none."""
+        return self.replicas_after - self.replicas_before
+
+    @property
+    def grows(self) -> bool:
+        """Whether replicas begin."""
+        return self.growth > 0
+
+    @property
+    def begins(self) -> bool:
+        """Whether the placement begins under this id."""
+        return self.action in (Action.PLACE, Action.MOVE)
+
+    @property
+    def ended(self) -> Placement | None:
+        """The placement whose files go, since it ends or moves; None where it stays, or a person deleted it."""
+        return self.before if self.action in (Action.REVERT, Action.MOVE) else None
+
+    @property
+    def deploys(self) -> bool:
+        """Whether the version of the template that is in force now is deployed."""
+        return self.action in (Action.PLACE, Action.RESIZE, Action.MOVE)
+
+    @property
+    def rewritten(self) -> Placement | None:
+        """The placement whose files are written from its template; None where they stay or go.
+
+        Engines keep or prune objects by the deletion policy in each file, so that another one rewrites all of them.
+        """
+        if self.action is Action.EXTEND and self.before is not None and self.after is not None:
+            return self.after if self.before.deletion_policy is not self.after.deletion_policy else None
+        return self.after if self.deploys else None
+
+    @property
+    def is_update(self) -> bool:
+        """Whether it changes no number, and brings a placement to another version of its source."""
+        if self.action is not Action.RESIZE or self.before is None or self.after is None:
+            return False
+        return replaces_source(self.before, self.after)
+
+    @property
+    def is_of_request(self) -> bool:
+        """Whether it changes a request and no placement."""
+        return self.record is not None and self.after is None
+
+    @property
+    def clusters(self) -> tuple[ClusterName, ...]:
+        """The clusters that it is about; of a move the one that it leaves, then the other."""
+        if self.action is Action.MOVE and self.before is not None and self.after is not None:
+            return self.before.cluster, self.after.cluster
+        if (placement := self.after or self.before) is not None:
+            return (placement.cluster,)
+        if self.record is not None:
+            return self.record.request.clusters
+        places = self.restraints if self.proposal is None else self.proposal.placements
+        return tuple(sorted({place.cluster for place in places if place.cluster is not None}))
 
 
-ProposalChange = Propose | Approve | EndProposal
-"""A change of a proposal and of no placement."""
+def replaces_source(before: Placement, after: Placement) -> bool:
+    """Return whether a placement has the same numbers as before, and is made from another version of its source."""
+    number = (before.replicas, before.shape.group_size) == (after.replicas, after.shape.group_size)
+    return number and before.source_digest not in ("", after.source_digest)
 
-Change = Place | Resize | Extend | Move | Revert | Hold | Release | Restore | RequestChange | ProposalChange
+
+def _checks(action: Action) -> tuple[tuple[str, ...], tuple[tuple[str, object], ...]]:
+    """Return the fields that a change of an action must have, and those that it has by default only."""
+    traits = TRAITS[action]
+    free = {"action", "workload", "shortage", *(("before", "after") if action is Action.RESTORE else ())}
+    required = tuple(name for name in traits.required.values() if name not in free)
+    known = {*traits.published.values(), *free}
+    foreign = ((field.name, field.default) for field in fields(Change) if field.name not in known)
+    return required, tuple(foreign)
+
+
+_FIELDS = {action: _checks(action) for action in TRAITS}
+"""By action, what a change is checked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

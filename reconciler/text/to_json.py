@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from datetime import datetime, timedelta
 from enum import Enum
-from typing import get_args
 
 from reconciler.errors import Bug
+from reconciler.model.action import TRAITS
 from reconciler.model.demand import Demand, Sample
 from reconciler.model.ids import WorkloadId
 from reconciler.model.plan import Change
@@ -17,7 +17,6 @@ from reconciler.model.units import Resources, format_duration, format_quantity
 from reconciler.model.workload import Json
 from reconciler.text.timestamps import format_time
 
-_CHANGES = get_args(Change)
 _PUBLISHED = {"missing": "deficit", "stale": "unheard"}
 """Fields of a Demand and its samples with another published name."""
 _BUG = "bug"
@@ -46,10 +45,8 @@ def json_value(value: object) -> Json:
             return str(value)
         case Resources():
             return {name: format_quantity(amount) for name, amount in sorted(value.amounts.items())}
-        case Demand():
-            parts = value._asdict()
-            del parts["past"]  # days of it; its forecasts say what came of it
-            return json_value({_PUBLISHED.get(name, camel_case(name)): inner for name, inner in parts.items()})
+        case Demand() | Change():
+            return json_value(_parts(value))
         case Mapping():
             return {str(key): json_value(inner) for key, inner in value.items()}
         case list() | tuple():
@@ -57,12 +54,23 @@ def json_value(value: object) -> Json:
     if not is_dataclass(value):
         return str(value)
     names = _PUBLISHED if isinstance(value, Sample) else {}
-    plain = {
+    return {
         names.get(field.name, camel_case(field.name)): json_value(getattr(value, field.name))
         for field in fields(value)
         if field.init and (field.name != _BUG or getattr(value, _BUG) is not None)
     }
-    return {"action": type(value).__name__, **plain} if isinstance(value, _CHANGES) else plain
+
+
+def _parts(value: Demand | Change) -> dict[str, object]:
+    """Return what is shown of a demand, or of a change by its action."""
+    if isinstance(value, Demand):
+        parts = value._asdict()
+        del parts["past"]  # days of it; its forecasts say what came of it
+        return {_PUBLISHED.get(name, camel_case(name)): part for name, part in parts.items()}
+    parts = {name: getattr(value, field) for name, field in TRAITS[value.action].published.items()}
+    if value.why is None:
+        parts.pop("why", None)  # a Resize that takes no replicas away
+    return {"action": value.action, **parts}
 
 
 def camel_case(name: str) -> str:

@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from reconciler.core.commits.history import BurstHistory, as_they_stand, bursts, past_demand
-from reconciler.core.commits.trailers import Action, Trailer
+from reconciler.core.commits.trailers import Trailer, action
 from reconciler.daemon.answers.desk import RecentCommits
 from reconciler.daemon.bug_log import BUGS
+from reconciler.model.action import PLACEMENT_ENDS
 from reconciler.model.demand import Demand
 from reconciler.model.ids import WorkspaceName
 from reconciler.model.tree import LoggedCommit
@@ -29,7 +30,6 @@ _LETTER = 6.6
 _REPLICAS = re.compile(r": (?:[0-9]+ to )?([0-9]+) replicas?\b")
 _STATED = re.compile(r"\b([0-9]+) (?:replicas?|pods?) (?:missing|unschedulable)\b")
 _MOST_POINTS = 400
-_OVER = frozenset({Action.REVERT, Action.HOLD})
 _NICE = tuple(timedelta(minutes=minutes) for minutes in (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880))
 
 
@@ -223,7 +223,9 @@ def _pack(viewer: Viewer, histories: Sequence[BurstHistory], scale: _Scale, top:
 def _bar(viewer: Viewer, burst: BurstHistory, scale: _Scale, y: float) -> Bar:
     left, right = scale.x(burst.started_at or scale.begin), scale.x(burst.ended_at or scale.end)
     counts = [
-        int(match[1]) for step in burst.steps if step.action not in _OVER and (match := _REPLICAS.search(step.subject))
+        int(match[1])
+        for step in burst.steps
+        if step.action not in PLACEMENT_ENDS and (match := _REPLICAS.search(step.subject))
     ]
     reasons = burst.steps[0].reasons.partition("\n")[0] if burst.steps else ""
     return Bar(
@@ -277,7 +279,7 @@ def _stated_demand(commits: Sequence[LoggedCommit], workload: str) -> Iterator[t
         stated = _STATED.search(commit.body)
         if stated:
             yield commit.at, int(stated[1])
-        elif Trailer.WHY.read(commit) == "demand-gone":
+        elif Trailer.WHY.read(commit) == "demand-gone" and action(commit) in PLACEMENT_ENDS:
             yield commit.at, 0
 
 
@@ -334,7 +336,7 @@ def _curve(
         held = 0
         for step in burst.steps:
             match = _REPLICAS.search(step.subject)
-            after = 0 if step.action in _OVER else int(match[1]) if match else held
+            after = 0 if step.action in PLACEMENT_ENDS else int(match[1]) if match else held
             lent.append((max(step.at, scale.begin), after - held))
             held = after
     levels = _levels(viewer, commits, {burst.workload for burst in histories}, present=present)

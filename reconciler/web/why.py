@@ -185,7 +185,7 @@ _FACTS: Mapping[Trailer, str] = {
     Trailer.CLUSTER: "Cluster",
     Trailer.SUBSET: "Subset",
     Trailer.EXPIRES: "Ends at",
-    Trailer.WHY: "Why it ended",
+    Trailer.WHY: "Reason",
     Trailer.PHASE: "Phase at the end",
     Trailer.MOVED_FROM: "Moved from",
     Trailer.REPLACES: "Replaces",

@@ -8,9 +8,10 @@ from datetime import timedelta
 from reconciler.core.commits.messages import message
 from reconciler.core.explain.workload import explain
 from reconciler.core.observe.demand import Sample
+from reconciler.model.action import Action
 from reconciler.model.gpr import WorkspaceLimits
 from reconciler.model.ids import ClusterName, CommitId
-from reconciler.model.plan import Move, Plan, Reason, Resize, Revert
+from reconciler.model.plan import Plan, Reason
 from reconciler.model.policy import (
     Availability,
     BurstPolicy,
@@ -53,8 +54,8 @@ def placed(made: Plan) -> dict[str, int]:
 
 
 def kept(made: Plan) -> dict[str, int]:
-    gone = {one.placement.cluster: 0 for one in made.changes if isinstance(one, Revert)}
-    return gone | {one.after.cluster: one.after.replicas for one in made.changes if isinstance(one, Resize)}
+    gone = {one.placement.cluster: 0 for one in made.changes if one.action is Action.REVERT}
+    return gone | {one.after.cluster: one.after.replicas for one in made.changes if one.action is Action.RESIZE}
 
 
 def roomy(*rooms: int):
@@ -204,9 +205,9 @@ def test_a_move_stays_within_the_regions_that_there_may_be() -> None:
     two = [placement("worker-2", 2), placement("worker-3", 1)]
     seen = [free("worker-3", 1, bound={two[1].name: 1}), free("worker-4", 8)]
     made = plan(short(3), *seen, wanted=wanted, there=ledger(*two))
-    assert not any(isinstance(one, Move) for one in made.changes)
+    assert not any(one.action is Action.MOVE for one in made.changes)
     alone = plan(short(2), *seen, wanted=wanted, there=ledger(two[0]))
-    assert [one.after.cluster for one in alone.changes if isinstance(one, Move)] == ["worker-4"]
+    assert [one.after.cluster for one in alone.changes if one.action is Action.MOVE] == ["worker-4"]
 
 
 def test_who_is_furthest_above_its_share_gives_back_first() -> None:

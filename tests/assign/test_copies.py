@@ -11,8 +11,9 @@ from reconciler.core.decide.decide import decide
 from reconciler.core.decide.orders.rebalance import rebalance
 from reconciler.core.explain.workload import explain
 from reconciler.errors import InvalidInput
+from reconciler.model.action import Action
 from reconciler.model.demand import Sample
-from reconciler.model.plan import Move, Place, Plan, Reason, Revert
+from reconciler.model.plan import Plan, Reason
 from reconciler.model.policy import BurstPolicy, Desired, Distribution, StrategyName
 from tests.builders.cluster_shares import spread_over
 from tests.builders.inputs import NOW, VLLM, cluster, desired, free, inputs, ledger, ordering, placement, plan, short
@@ -28,7 +29,9 @@ def fleet(copy: int, policy: BurstPolicy | None = None, **fields: object) -> Des
 
 def placed(made: Plan) -> list[tuple[str, int]]:
     return [
-        (change.placement.cluster, change.placement.replicas) for change in made.changes if isinstance(change, Place)
+        (change.placement.cluster, change.placement.replicas)
+        for change in made.changes
+        if change.action is Action.PLACE
     ]
 
 
@@ -126,7 +129,7 @@ def test_copies_that_are_in_one_region_move_to_two_once_they_can() -> None:
     there = ledger(placement("worker-2", 2, lasting=HOUR), placement("worker-3", 2, lasting=HOUR))
     rooms = free("worker-2", 9), free("worker-3", 9), free("worker-4", 9)
     (move,) = plan(short(4), *rooms, wanted=wanted, there=there).changes
-    assert isinstance(move, Move)
+    assert move.action is Action.MOVE
     assert (move.before.cluster, move.after.cluster, move.after.replicas) == ("worker-3", "worker-4", 2)
 
 
@@ -151,7 +154,7 @@ def test_a_copy_comes_home_when_none_of_it_is_missing(missing: int, ends: int) -
     history = {VLLM: (Sample(at=NOW - timedelta(hours=2), missing=missing, asked=False),)}
     seen = short(missing)
     made = plan(seen, free("worker-2", 9), wanted=fleet(2), there=ledger(placement("worker-2", 2)), history=history)
-    assert [type(change) for change in made.changes] == [Revert] * ends
+    assert [change.action for change in made.changes] == [Action.REVERT] * ends
 
 
 def test_a_maximum_that_is_lowered_below_a_copy_ends_it() -> None:
@@ -159,7 +162,7 @@ def test_a_maximum_that_is_lowered_below_a_copy_ends_it() -> None:
     there = ledger(placement("worker-2", 2), placement("worker-3", 2))
     made = plan(short(4), free("worker-2", 9), free("worker-3", 9), wanted=wanted, there=there)
     (change,) = made.changes
-    assert isinstance(change, Revert)
+    assert change.action is Action.REVERT
     assert change.placement.cluster == "worker-3"
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from reconciler.core.decide.decide import decide
+from reconciler.model.action import Action
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.ids import ClusterName
 from reconciler.model.kubernetes.workload_spread import Bound
 from reconciler.model.placement import Placement
-from reconciler.model.plan import Move, Place, Plan, Reason, Refusal, Resize
+from reconciler.model.plan import Plan, Reason, Refusal
 from reconciler.model.policy import Availability, ClusterPreference
 from tests.builders.inputs import VLLM, free, inputs, ledger, plan, short
 from tests.builders.plans import begun
@@ -38,7 +39,7 @@ def refusals(made: Plan) -> list[Refusal]:
     """List all refusals of a plan."""
     return [
         *(refusal for one in made.suppressed for refusal in one.refusals),
-        *(refusal for one in made.changes if isinstance(one, Place) for refusal in one.refused),
+        *(refusal for one in made.changes if one.action is Action.PLACE for refusal in one.refused),
     ]
 
 
@@ -102,7 +103,7 @@ def test_a_stateful_set_leaves_a_cluster_that_is_emptied_for_another_of_its_subs
     seen = short(3), runs(there, 0), free("worker-3", 9), free("worker-4", 0)
     past = wanted_before(3)
     made = decide(inputs(*seen, wanted=numbered(OWN, clusters=clusters), there=ledger(there), history=past))
-    (move,) = [one for one in made.changes if isinstance(one, Move)]
+    (move,) = [one for one in made.changes if one.action is Action.MOVE]
     assert (move.before.where, move.after.where) == ("worker-2/own", "worker-3/own")
 
 
@@ -129,7 +130,7 @@ def test_what_runs_keeps_its_ordinals_when_the_subsets_before_it_change() -> Non
     for subsets in ((HOME, replace(FOUR, most=Bound(number=1)), AWAY), (HOME, AWAY), (HOME, AWAY, FOUR)):
         wanted = numbered(*subsets, RENTED)
         resized = [
-            one.after for one in plan(*seen, wanted=wanted, there=ledger(*there)).changes if isinstance(one, Resize)
+            one.after for one in plan(*seen, wanted=wanted, there=ledger(*there)).changes if one.action is Action.RESIZE
         ]
         assert {(one.where, one.first_ordinal) for one in resized} <= {("worker-2/own", 2), ("worker-3/away", 6)}
         assert ("worker-3/away", 3) in [(one.where, one.replicas) for one in resized]

@@ -10,12 +10,13 @@ from reconciler.core.commits.messages import message
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.pass_input import given_up
 from reconciler.core.explain.workload import explain
+from reconciler.model.action import Action
 from reconciler.model.capacity import ClusterObservation, Node, Pool
 from reconciler.model.ids import ClusterName, CommitId, PlacementName, TemplateName, WorkloadId
 from reconciler.model.kubernetes.requirements import Requirement, Requirements
 from reconciler.model.kubernetes.scheduling import PodRule, PodRules, Taint, Toleration
 from reconciler.model.kubernetes.workload_spread import Bound, PreferredTerm
-from reconciler.model.plan import Move, Place, Reason, Resize, Revert
+from reconciler.model.plan import Reason
 from reconciler.model.policy import Availability, BurstPolicy, ClusterPreference, Distribution, StrategyName
 from tests.builders.gprs import binding, gpr_template
 from tests.builders.inputs import (
@@ -81,7 +82,7 @@ def test_strategy_of_the_policy_divides_within_a_subset(strategy: StrategyName) 
     made = plan(short(6), *seen, wanted=wanted)
     assert out(made) == DIVIDED[strategy]
     said = {"", f"{strategy} within subset own"}
-    assert {each.choice.because for each in made.changes if isinstance(each, Place)} <= said
+    assert {each.choice.because for each in made.changes if each.action is Action.PLACE} <= said
     over = plan(short(15), *seen, wanted=wanted)
     assert out(over) == {"worker-2/own": 4, "worker-3/own": 8, "worker-4/rented": 3}
 
@@ -94,7 +95,7 @@ def test_strategy_gives_back_within_a_subset_after_the_last_subset_has() -> None
     ]
     made = plan(short(6), *seen, wanted=wanted, there=ledger(*there), history=wanted_before(6))
     assert dict(kept(made)) == {"worker-4/rented": 0, "worker-2/own": 2}
-    (told,) = (each.detail for each in made.changes if isinstance(each, Resize))
+    (told,) = (each.detail for each in made.changes if each.action is Action.RESIZE)
     assert "the last subset gives back first, and in it the fullest cluster gives back first" in told
 
 
@@ -151,7 +152,7 @@ def test_two_pools_of_one_cluster_are_two_placements() -> None:
     wanted = fleet(h100, a100, pools=True)
     made = plan(short(5), pooled("worker-2", h100=4, a100=4), wanted=wanted)
     assert out(made) == {"worker-2/h100": 2, "worker-2/a100": 3}
-    first, second = (one.placement for one in made.changes if isinstance(one, Place))
+    first, second = (one.placement for one in made.changes if one.action is Action.PLACE)
     assert first.name != second.name
     assert first.shape.node_terms == (term(pool="h100"),)
 
@@ -253,7 +254,7 @@ def test_a_patch_of_any_other_label_leaves_the_rules_about_its_pods_as_they_are(
     nodes = [replace(one, labels={"kubernetes.io/hostname": one.name}, pods=()) for one in seen.pools[0].nodes]
     seen = replace(seen, pools=(replace(seen.pools[0], nodes=tuple(nodes)),))
     (placed,) = plan(short(3, replica=shape(rules=ALONE)), seen, wanted=fleet(patched)).changes
-    assert isinstance(placed, Place)
+    assert placed.action is Action.PLACE
     assert placed.placement.replicas == 2
     assert placed.placement.shape.rules is not None
     assert dict(placed.placement.shape.rules.labels) == {"app": "vllm", "role": "spare", "new": "yes"}
@@ -312,9 +313,9 @@ def test_replicas_leave_a_cluster_that_their_subset_no_longer_requires() -> None
     there = ledger(stands("worker-3", 2, "own"))
     only = fleet(subset("own", named("worker-2")))
     moved, grown = plan(short(4), free("worker-2", 9), free("worker-3", 9), wanted=only, there=there).changes
-    assert isinstance(moved, Move)
+    assert moved.action is Action.MOVE
     assert moved.detail == "worker-3: not in subset own of WorkloadSpread demo/pools any more"
-    assert isinstance(grown, Resize)
+    assert grown.action is Action.RESIZE
     assert (grown.after.where, grown.after.replicas) == ("worker-2/own", 4)
 
 
@@ -378,13 +379,13 @@ def test_what_has_to_leave_a_cluster_goes_to_another_one_as_far_as_its_subset_ma
     wanted = fleet(OWN, RENTED, clusters=(*CLUSTERS[:3], emptied))
     there = stands("worker-4", 2, "rented")
     (made,) = plan(short(2), free("worker-2", 9), wanted=wanted, there=ledger(there)).changes
-    assert isinstance(made, Move)
+    assert made.action is Action.MOVE
     assert (made.after.where, made.after.replicas) == ("worker-2/own", 2)
     beside = stands("worker-2", 3, "own")
     full = plan(short(5), free("worker-2", 9), wanted=wanted, there=ledger(there, beside))
     left, grown = full.changes
-    assert isinstance(left, Revert)
-    assert isinstance(grown, Resize)
+    assert left.action is Action.REVERT
+    assert grown.action is Action.RESIZE
     assert (grown.after.where, grown.after.replicas) == ("worker-2/own", 4)
 
 

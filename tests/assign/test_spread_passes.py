@@ -15,10 +15,11 @@ from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.spread.placement_subset import replicas_by_subset
+from reconciler.model.action import Action
 from reconciler.model.ids import PlacementName
 from reconciler.model.kubernetes.workload_spread import Bound, Subset
 from reconciler.model.placement import Placement
-from reconciler.model.plan import Move, Place, Plan, Resize, Revert
+from reconciler.model.plan import Plan
 from reconciler.model.policy import Desired
 from tests.builders.examples import examples
 from tests.builders.inputs import VLLM, inputs, ledger, short
@@ -79,12 +80,12 @@ def after(there: tuple[Placement, ...], plan: Plan) -> tuple[Placement, ...]:
     """Let a plan be carried out."""
     stands_now = {one.path: one for one in there}
     for change in plan.changes:
-        if isinstance(change, Revert):
+        if change.action is Action.REVERT:
             del stands_now[change.placement.path]
-        if isinstance(change, Resize | Move):
+        if change.action in (Action.RESIZE, Action.MOVE):
             del stands_now[change.before.path]
             stands_now[change.after.path] = change.after
-        if isinstance(change, Place):
+        if change.action is Action.PLACE:
             stands_now[change.placement.path] = change.placement
     return tuple(stands_now.values())
 
@@ -111,7 +112,7 @@ def test_nothing_new_is_more_than_fits_than_is_wanted_or_than_a_subset_may_hold(
 def test_a_second_pass_finds_nothing_left_to_do(case: Case) -> None:
     plan = decide(case.seen())
     now = after(case.there, plan)
-    if any(isinstance(one, Revert) for one in plan.changes):
+    if any(one.action is Action.REVERT for one in plan.changes):
         return  # what has come home rests first
     assert decide(case.seen(now)).changes == ()
 

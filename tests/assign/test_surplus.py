@@ -11,12 +11,13 @@ import pytest
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.orders.rebalance import rebalance
 from reconciler.core.observe.rollouts import ClusterRollouts, RolloutFailure, Rollouts
+from reconciler.model.action import Action
 from reconciler.model.capacity import ClusterObservation, NonGpuPods, ReplicaShape
 from reconciler.model.demand import Sample
 from reconciler.model.ids import ClusterName
 from reconciler.model.ledger import Placements
 from reconciler.model.placement import Placement
-from reconciler.model.plan import Extend, Plan, Resize, Revert
+from reconciler.model.plan import Plan
 from reconciler.model.policy import BurstPolicy, Desired, Distribution, Renewal, StrategyName
 from reconciler.model.rollout import EngineState
 from tests.builders.cluster_shares import spread_over
@@ -112,7 +113,7 @@ def test_what_serves_least_is_given_back_whatever_the_order_and_the_commit_says_
     ]
     made = after_demand_fell(*placements, missing=2, seen=where(*placements, ready=ready, bound=bound), wanted=wanted)
     (end,) = made.changes
-    assert isinstance(end, Revert)
+    assert end.action is Action.REVERT
     assert end.placement.cluster == "worker-2"
     assert end.detail.endswith(f"; {why}")
 
@@ -146,7 +147,7 @@ def test_a_placement_shrinks_by_its_replicas_without_a_node_before_others_that_s
     first, second = placement("worker-2", 3), placement("worker-3", 2)
     made = after_demand_fell(first, second, missing=3, seen=where(first, second, ready={"worker-2": 1, "worker-3": 2}))
     (change,) = made.changes
-    assert isinstance(change, Resize)
+    assert change.action is Action.RESIZE
     assert kept(made) == [("worker-2", 1)]
     assert change.detail.endswith("; 2 of those that go have no node")
 
@@ -289,7 +290,7 @@ def test_what_serves_is_renewed_and_what_serves_least_lapses() -> None:
     policy = ordering("worker-2", "worker-3", renew=Renewal.WHILE_NEEDED, scale_down_window=timedelta(hours=5))
     seen = where(*placements, ready={"worker-2": 0, "worker-3": 2})
     made = after_demand_fell(*placements, missing=2, seen=seen, wanted=fleet(policy))
-    assert [change.before.cluster for change in made.changes if isinstance(change, Extend)] == ["worker-3"]
+    assert [change.before.cluster for change in made.changes if change.action is Action.EXTEND] == ["worker-3"]
 
 
 def test_a_rebalance_takes_what_serves_least_on_a_cluster() -> None:
@@ -299,7 +300,7 @@ def test_a_rebalance_takes_what_serves_least_on_a_cluster() -> None:
     policy = by(StrategyName.BALANCED)
     given = inputs(short(4), seen, free("worker-3", 9), wanted=fleet(policy), there=ledger(*placements))
     made = rebalance(given, VLLM, by="ada")
-    assert [change.placement.name for change in made.changes if isinstance(change, Revert)] == [waiting.name]
+    assert [change.placement.name for change in made.changes if change.action is Action.REVERT] == [waiting.name]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -27,6 +27,7 @@ from reconciler.core.decide.unchanged import DecidedPass, decide_again
 from reconciler.core.fleet.read_file import assemble, parse_file
 from reconciler.core.observe import demand
 from reconciler.core.observe.rollouts import Rollouts
+from reconciler.model.action import Action
 from reconciler.model.capacity import (
     ClusterObservation,
     MissingReplicas,
@@ -40,7 +41,7 @@ from reconciler.model.ids import ClusterName, CommitId
 from reconciler.model.kubernetes.scheduling import Taint
 from reconciler.model.ledger import Ledger
 from reconciler.model.placement import Placement
-from reconciler.model.plan import Place, Plan, Resize
+from reconciler.model.plan import Plan
 from reconciler.model.policy import StrategyName
 from reconciler.model.units import ONE, Quantity, Resources
 from reconciler.model.workload import WorkloadRef
@@ -163,11 +164,9 @@ class Deciding:
     def _land(self, plan: Plan) -> None:
         put: dict[str, Placement] = {}
         for change in plan.changes:
-            match change:
-                case Place(placement=placement) | Resize(after=placement):
-                    put[placement.path] = placement
-                case _:
-                    raise RuntimeError(f"nothing was meant to end: {change}")
+            if change.action not in (Action.PLACE, Action.RESIZE):
+                raise RuntimeError(f"nothing was meant to end: {change}")
+            put[change.placement.path] = change.placement
         self._ledger = replace(self._ledger, placements=self._ledger.placements.changed(put))
 
     def _observed(self) -> Observed:
@@ -305,8 +304,7 @@ def _count_all_nodes(scale: Scale) -> float:
 
 def _taken(plan: Plan) -> int:
     """Count the replicas that a plan places."""
-    more = (change.after.replicas - change.before.replicas for change in plan.changes if isinstance(change, Resize))
-    return sum(more) + sum(change.placement.replicas for change in plan.changes if isinstance(change, Place))
+    return sum(change.growth for change in plan.changes if change.action in (Action.PLACE, Action.RESIZE))
 
 
 def _name(index: int) -> str:

@@ -7,35 +7,14 @@ from dataclasses import replace
 from datetime import timedelta
 
 from reconciler.core.commits.messages import message
+from reconciler.model.action import Action
 from reconciler.model.approval import BurstProposal, ProposalEnd, ProposedPlacement
 from reconciler.model.gpr import GpuAsk
 from reconciler.model.ids import ClusterName, CommitId, PlacementName, TemplateName
 from reconciler.model.ledger import Drift
 from reconciler.model.manifest_source import MadeFrom
 from reconciler.model.placement import RestraintKind
-from reconciler.model.plan import (
-    Amend,
-    Approve,
-    Change,
-    Choice,
-    Close,
-    EndProposal,
-    EndReason,
-    Extend,
-    Forget,
-    Hold,
-    Move,
-    Place,
-    Propose,
-    Reason,
-    Receive,
-    Refusal,
-    Release,
-    Resize,
-    Restore,
-    Revert,
-    Shortage,
-)
+from reconciler.model.plan import Change, Choice, EndReason, Reason, Refusal, Shortage
 from reconciler.model.request import Asker, Ended, Provisioning, Request, RequestRecord
 from reconciler.model.tree import Identity, LoggedCommit
 from reconciler.model.units import ONE, Quantity, Resources
@@ -60,30 +39,39 @@ SHORTAGE = Shortage(
 CHOICE = Choice(cluster=PLACEMENT.cluster, rank=0, fits=4, free=gpus(6), price_per_gpu_hour=2.99)
 REFUSED = (Refusal(cluster=WORKER_3, reason=Reason.LABELS, message="region eu-only", remedy="label it"),)
 
-PLACE = Place(placement=PLACEMENT, shortage=SHORTAGE, choice=CHOICE, refused=REFUSED)
+PLACE = Change(action=Action.PLACE, after=PLACEMENT, shortage=SHORTAGE, choice=CHOICE, refused=REFUSED)
 IN_SUBSET = replace(
     PLACE,
-    placement=replace(PLACEMENT, subset="h100"),
+    after=replace(PLACEMENT, subset="h100"),
     choice=replace(CHOICE, subset="h100", because="subset h100 then has 3 of at most 4"),
     refused=(),
 )
 GROWN = replace(PLACEMENT, replicas=5, changed_at=START + timedelta(minutes=2), digest="sha256-77aa")
-RESIZE = Resize(
+RESIZE = Change(
+    action=Action.RESIZE,
     before=PLACEMENT,
     after=GROWN,
     detail="2 more replicas missing on worker-1",
     shortage=replace(SHORTAGE, replicas=2, waited=timedelta(seconds=30)),
     choice=replace(CHOICE, fits=3, free=gpus(3)),
 )
+SHRINK = Change(
+    action=Action.RESIZE,
+    before=GROWN,
+    after=PLACEMENT,
+    why=EndReason.DEMAND_GONE,
+    detail="no more than 3 of 5 replicas were needed in the last 5m",
+)
 OLD = MadeFrom(text="Deployment/serving/vllm@sha256-3f9a", digest="sha256-3f9a", images="vllm/vllm-openai:v0.10.1")
 NEW = MadeFrom(text="Deployment/serving/vllm@sha256-b81c", digest="sha256-b81c", images="vllm/vllm-openai:v0.11.0")
-UPDATE = Resize(
+UPDATE = Change(
+    action=Action.RESIZE,
     before=replace(PLACEMENT, made_from=OLD),
     after=replace(PLACEMENT, made_from=NEW, changed_at=GROWN.changed_at, digest="sha256-5e20"),
     detail=f"its source runs {NEW.images} now, {OLD.images} before",
 )
 LONGER = replace(GROWN, expires_at=START + timedelta(minutes=40))
-EXTEND = Extend(before=GROWN, after=LONGER, detail="asked for by ann")
+EXTEND = Change(action=Action.EXTEND, before=GROWN, after=LONGER, detail="asked for by ann")
 MOVED = replace(
     LONGER,
     name=PlacementName("vllm-0b2e44d1"),
@@ -91,7 +79,8 @@ MOVED = replace(
     created_at=START + timedelta(minutes=9),
     digest="sha256-c4d5",
 )
-MOVE = Move(
+MOVE = Change(
+    action=Action.MOVE,
     before=LONGER,
     after=MOVED,
     why=EndReason.POLICY,
@@ -105,10 +94,18 @@ COOL_DOWN = restraint(
     until=LONGER.expires_at + timedelta(minutes=5),
     reason="vllm-7f3a90c1 on worker-2 ended: expired",
 )
-REVERT = Revert(placement=LONGER, why=EndReason.EXPIRED, detail="its 40m are over", restraint=COOL_DOWN)
-HOLD = Hold(workload=VLLM, placement=GROWN, restraint=restraint())
-RELEASE = Release(workload=VLLM, restraints=(restraint(),), detail="nothing is missing on worker-1 any more")
-RESTORE = Restore(drifted=Drift(placement=GROWN, removed=False, files={}), detail="its files were edited by hand")
+REVERT = Change(
+    action=Action.REVERT, before=LONGER, why=EndReason.EXPIRED, detail="its 40m are over", restraint=COOL_DOWN
+)
+HOLD = Change(action=Action.HOLD, workload=VLLM, before=GROWN, restraint=restraint())
+RELEASE = Change(
+    action=Action.RELEASE, workload=VLLM, restraints=(restraint(),), detail="nothing is missing on worker-1 any more"
+)
+RESTORE = Change(
+    action=Action.RESTORE,
+    drifted=Drift(placement=GROWN, removed=False, files={}),
+    detail="its files were edited by hand",
+)
 
 ANN = Identity(name="Ann", email="ann@example.com")
 RECEIVED = RequestRecord(
@@ -132,10 +129,12 @@ SHORT = replace(
 )
 ENDED = Ended(status=Provisioning.COMPLETED, at=START + timedelta(minutes=5), message="its 5m are over")
 CLOSED = replace(SHORT, ended=ENDED)
-RECEIVE = Receive(record=RECEIVED, author=ANN)
-AMEND = Amend(before=BEGUN, after=SHORT, detail="Ann asked for it: burstDuration", author=ANN)
-CLOSE = Close(before=SHORT, after=CLOSED)
-FORGET = Forget(record=CLOSED, detail="deleted by Ann", author=ANN)
+RECEIVE = Change(action=Action.RECEIVE, record=RECEIVED, author=ANN)
+AMEND = Change(
+    action=Action.AMEND, record_before=BEGUN, record=SHORT, detail="Ann asked for it: burstDuration", author=ANN
+)
+CLOSE = Change(action=Action.CLOSE, record_before=SHORT, record=CLOSED)
+FORGET = Change(action=Action.FORGET, record=CLOSED, detail="deleted by Ann", author=ANN)
 
 PROPOSAL = BurstProposal(
     workload=VLLM,
@@ -150,9 +149,10 @@ PROPOSAL = BurstProposal(
         ),
     ),
 )
-PROPOSE = Propose(proposal=PROPOSAL)
-APPROVE = Approve(proposal=PROPOSAL, detail="approved by Ann: the launch is worth it", author=ANN)
-END_PROPOSAL = EndProposal(
+PROPOSE = Change(action=Action.PROPOSE, proposal=PROPOSAL)
+APPROVE = Change(action=Action.APPROVE, proposal=PROPOSAL, detail="approved by Ann: the launch is worth it", author=ANN)
+END_PROPOSAL = Change(
+    action=Action.END_PROPOSAL,
     proposal=PROPOSAL,
     why=ProposalEnd.REFUSED,
     detail="refused by Ann: too dear this week",

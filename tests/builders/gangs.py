@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from reconciler.model.action import Action
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.placement import Placement
-from reconciler.model.plan import Place, Plan
+from reconciler.model.plan import Change, Plan
 from reconciler.model.workload import Json
 from tests.builders.group_bursts import fleet, lacks
 from tests.builders.inputs import ledger, plan
@@ -57,7 +58,7 @@ def burst(*seen: ClusterObservation, made: Json = JOB, there: Placement | None =
     return plan(lacks(missing, running=0), *seen, wanted=wanted, there=ledger(*((there,) if there else ())))
 
 
-def placed(of: Plan) -> Place:
+def placed(of: Plan) -> Change:
     (change,) = of.changes
-    assert isinstance(change, Place)
+    assert change.action is Action.PLACE
     return change

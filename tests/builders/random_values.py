@@ -11,7 +11,9 @@ from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Any, NewType, Union, get_args, get_origin, get_type_hints
 
+from reconciler.model.action import TRAITS, Action
 from reconciler.model.ids import CommitId
+from reconciler.model.plan import Change
 from reconciler.model.units import Quantity
 
 _LETTERS = "abcxyz019/~-. \u00e9"
@@ -50,6 +52,10 @@ class RandomValues:
     def changed(self, value: Any, annotation: Any) -> Any:
         """Return a value of a type with a few of its parts made anew."""
         origin, parts = get_origin(annotation), get_args(annotation)
+        if annotation is Change:
+            hints = _hints_of_changes(value.action)
+            name = self._random.choice([name for name in hints if getattr(value, name) is not None])
+            return replace(value, **{name: self.changed(getattr(value, name), hints[name])})
         if is_dataclass(annotation) and isinstance(annotation, type):
             hints = get_type_hints(annotation)
             names = self._random.sample([field.name for field in fields(annotation)], k=1)
@@ -74,6 +80,11 @@ class RandomValues:
         return self.of(annotation)
 
     def _plain(self, annotation: Any, depth: int) -> Any:
+        if annotation is Change:
+            action = self._random.choice(list(TRAITS))
+            return Change(
+                action=action, **{name: self.of(hint, depth + 1) for name, hint in _hints_of_changes(action).items()}
+            )
         if is_dataclass(annotation) or hasattr(annotation, "_fields"):
             hints = get_type_hints(annotation)
             names = (
@@ -102,3 +113,15 @@ class RandomValues:
 
     def _size(self, depth: int) -> int:
         return self._random.choice((0, 0, 1, 2)) if depth < _DEEPEST else 0
+
+
+def _hints_of_changes(action: Action) -> dict[str, Any]:
+    """Return the types of the fields that changes of an action have; what they must have is not None."""
+    hints, traits = get_type_hints(Change), TRAITS[action]
+    needed = {name: _not_none(hints[name]) for name in traits.required.values()}
+    return {**needed, **{name: hints[name] for name in traits.optional.values()}}
+
+
+def _not_none(annotation: Any) -> Any:
+    parts = [part for part in get_args(annotation) if part is not types.NoneType]
+    return Union[*parts] if get_origin(annotation) is types.UnionType else annotation

@@ -9,12 +9,13 @@ from datetime import timedelta
 from reconciler.core.decide.distribution import ClusterShare
 from reconciler.core.decide.distribution.subsets import Layer, give_back, share_out
 from reconciler.core.observe.demand import DemandHistory, Sample
+from reconciler.model.action import Action
 from reconciler.model.capacity import ClusterObservation, Node, Pool
 from reconciler.model.ids import ClusterName
 from reconciler.model.kubernetes.requirements import Requirement, Requirements, equals
 from reconciler.model.kubernetes.workload_spread import Bound, Subset, WorkloadSpread
 from reconciler.model.placement import Placement
-from reconciler.model.plan import Place, Plan, Resize, Revert
+from reconciler.model.plan import Plan
 from reconciler.model.policy import BurstPolicy, Cluster, Desired
 from reconciler.model.workload import Json, WorkloadRef
 from tests.builders.inputs import NOW, VLLM, cluster, desired, gpus, placement
@@ -112,14 +113,14 @@ def pooled(name: str, **rooms: int) -> ClusterObservation:
 
 def out(made: Plan) -> dict[str, int]:
     """Say what is placed where, as ``worker-2/h100``."""
-    return {one.placement.where: one.placement.replicas for one in made.changes if isinstance(one, Place)}
+    return {one.placement.where: one.placement.replicas for one in made.changes if one.action is Action.PLACE}
 
 
 def kept(made: Plan) -> list[tuple[str, int]]:
     """Say in order what comes to have how many."""
-    changed = [one for one in made.changes if isinstance(one, Revert | Resize)]
+    changed = [one for one in made.changes if one.action in (Action.REVERT, Action.RESIZE)]
     return [
-        (one.placement.where, 0) if isinstance(one, Revert) else (one.after.where, one.after.replicas)
+        (one.placement.where, 0) if one.action is Action.REVERT else (one.after.where, one.after.replicas)
         for one in changed
     ]
 

@@ -19,6 +19,7 @@ from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.pass_memory import PassMemory
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.observe.demand import measure, next_history
+from reconciler.model.action import Action
 from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import Observed
 from reconciler.model.cluster import ScalableNodes
@@ -26,7 +27,7 @@ from reconciler.model.gpr import WorkspaceLimits
 from reconciler.model.ids import ClusterName, PlacementName, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.kubernetes.scheduling import Taint, Toleration
 from reconciler.model.placement import Restraint, RestraintKind
-from reconciler.model.plan import Place, Plan, Reason
+from reconciler.model.plan import Plan, Reason
 from reconciler.model.policy import BurstPolicy, Desired, Distribution, StrategyName
 from reconciler.model.score import Score, ScorerName, ScorerWeight
 from tests.builders.examples import examples
@@ -249,7 +250,7 @@ def test_a_bug_is_no_answer_to_others_of_the_kind() -> None:
 
     with patch.object(ClusterCapacity, "count", failing_once):
         plan = decide(inputs(home, free("worker-2", 8), free("worker-3", 4), wanted=wanted))
-    places = [change for change in plan.changes if isinstance(change, Place)]
+    places = [change for change in plan.changes if change.action is Action.PLACE]
     assert [(change.placement.workload, change.placement.cluster) for change in places] == [
         (names[0], "worker-3"),
         (names[1], "worker-2"),

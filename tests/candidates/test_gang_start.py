@@ -12,10 +12,11 @@ from reconciler.core.commits.templates import render_templates
 from reconciler.core.decide.decide import decide
 from reconciler.core.explain.request import explain_request
 from reconciler.core.explain.workload import explain
+from reconciler.model.action import Action
 from reconciler.model.capacity import Node, Pool
 from reconciler.model.gpr import GprTerms, GpuAsk, WorkspaceLimits
 from reconciler.model.ids import TemplateName, WorkloadId
-from reconciler.model.plan import Place, Plan, Reason, Revert
+from reconciler.model.plan import Plan, Reason
 from reconciler.model.workload import WorkloadRef
 from tests.builders.gangs import JOB, burst, placed, volcano
 from tests.builders.group_bursts import fleet, lacks
@@ -118,7 +119,7 @@ def two(*nodes: int) -> list[tuple[str, str]]:
     home = lacks(5, running=0)
     home = replace(home, workloads=home.workloads + lacks(5, running=0, workload=OTHER).workloads)
     made = plan(home, free("worker-2", *nodes), wanted=wanted)
-    places = [change for change in made.changes if isinstance(change, Place)]
+    places = [change for change in made.changes if change.action is Action.PLACE]
     return [(change.placement.workload.name, change.choice.because.partition(" fit")[0]) for change in places]
 
 
@@ -144,7 +145,7 @@ def test_what_is_asked_for_by_name_starts_with_its_minimum_as_well() -> None:
 
 def test_of_several_placements_those_that_have_all_of_their_room_are_made_first() -> None:
     made = asking("worker-2", "worker-3", placements=2, worker_2=(8, 8, 8), worker_3=(8,) * 5)
-    places = [change for change in made.changes if isinstance(change, Place)]
+    places = [change for change in made.changes if change.action is Action.PLACE]
     assert [(one.placement.cluster, bool(one.choice.because)) for one in places] == [
         ("worker-3", False),
         ("worker-2", True),
@@ -178,8 +179,8 @@ def test_a_more_urgent_gang_evicts_for_its_minimum_where_nobody_could_go_for_all
     made = plan(
         lacks(5, running=0), seen, wanted=wanted, there=holds(record(low, began_at=NOW - MINUTE), placed=[weak])
     )
-    assert [isinstance(change, Place) for change in made.changes].count(True) == leaves
-    assert any(isinstance(change, Revert) for change in made.changes) == leaves
+    assert [change.action is Action.PLACE for change in made.changes].count(True) == leaves
+    assert any(change.action is Action.REVERT for change in made.changes) == leaves
 
 
 def test_explain_says_what_would_start_where() -> None:

@@ -13,10 +13,11 @@ from reconciler.core.explain.gprs import gpr_views
 from reconciler.core.explain.request import explain_request
 from reconciler.core.explain.workload import explain
 from reconciler.errors import InvalidInput
+from reconciler.model.action import Action
 from reconciler.model.gpr import GprState, GprTemplate, GprTerms, GpuAsk, GpuLimits, WorkspaceLimits
 from reconciler.model.ids import ClusterName
 from reconciler.model.placement import Origin
-from reconciler.model.plan import Move, Place, Plan, Reason, Resize, Suppressed
+from reconciler.model.plan import Plan, Reason, Suppressed
 from reconciler.model.policy import Availability
 from tests.builders.gprs import LLM, TRAIN, binding, gpr_template, record, request, reservation
 from tests.builders.gpu_nodes import cluster_of, h100, nodes
@@ -71,7 +72,7 @@ def test_a_burst_may_grow_where_it_is_and_begins_nowhere_else() -> None:
     seen = (short(9), free("worker-2", 3, bound={there.name: 2}), free("worker-3", 8))
     made = decide(inputs(*seen, wanted=desired(**most(1)), there=ledger(there)))
     (change,) = made.changes
-    assert isinstance(change, Resize)
+    assert change.action is Action.RESIZE
     assert change.after.replicas == 5
     (one,) = held(made)
     assert one.replicas == 4
@@ -87,7 +88,7 @@ def test_what_moves_begins_nothing() -> None:
     away = cluster("worker-2", availability=Availability.DRAINING)
     wanted = desired(clusters=(cluster("worker-1"), away, cluster("worker-3")), **most(1))
     made = decide(inputs(short(3), free("worker-3", 8), wanted=wanted, there=ledger(placement())))
-    assert [type(change) for change in made.changes] == [Move]
+    assert [change.action for change in made.changes] == [Action.MOVE]
 
 
 def test_a_cluster_without_room_for_all_that_moves_takes_none_of_what_its_workspace_may_have() -> None:
@@ -97,7 +98,7 @@ def test_a_cluster_without_room_for_all_that_moves_takes_none_of_what_its_worksp
     seen = (short(3), free("worker-3", 2), free("worker-4", 8))
     made = decide(inputs(*seen, wanted=wanted, there=ledger(placement("worker-2", 3))))
     (change,) = made.changes
-    assert isinstance(change, Move)
+    assert change.action is Action.MOVE
     assert change.after.cluster == "worker-4"
     assert [(one.cluster, one.message) for one in change.refused if one.reason is Reason.NO_CAPACITY] == [
         ("worker-3", "has room for 2 of 3 replicas, which move together")
@@ -220,7 +221,7 @@ def test_a_burst_lasts_no_longer_than_its_workspace_allows() -> None:
     limits = {LLM: WorkspaceLimits(workspace=LLM, longest=timedelta(minutes=4))}
     made = decide(inputs(short(1), free("worker-2", 8), wanted=desired(limits=limits)))
     (change,) = made.changes
-    assert isinstance(change, Place)
+    assert change.action is Action.PLACE
     assert change.placement.expires_at == NOW + timedelta(minutes=4)
     there = ledger(change.placement)
     with pytest.raises(InvalidInput, match=r"workspace llm allows 4m.*raise maxExitDurationPerGPR"):
@@ -253,7 +254,7 @@ def test_a_burst_goes_where_the_gpus_may_be_those_of_its_gpr_template(
     wanted = desired(ordering("worker-2"), gpr_templates={"fast": one}, bindings=binding({"worker-2": "fast"}))
     seen = inputs(short(1), cluster_of(nodes(8, labels=labels)), wanted=wanted)
     made = decide(seen)
-    assert [type(change) for change in made.changes] == ([] if refused else [Place])
+    assert [change.action for change in made.changes] == ([] if refused else [Action.PLACE])
     refusals = [refusal for held in made.suppressed for refusal in held.refusals]
     assert [refusal.reason for refusal in refusals] == ([Reason.LABELS] if refused else [])
     if refused:

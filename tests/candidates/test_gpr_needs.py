@@ -15,11 +15,12 @@ from reconciler.core.pods.node_affinity import describe_node_selector, required_
 from reconciler.core.schema.egs.request import RequestDraft
 from reconciler.core.schema.egs.resource import rest_document
 from reconciler.errors import Severity
+from reconciler.model.action import Action
 from reconciler.model.capacity import ClusterObservation, Node, Pool
 from reconciler.model.gpr import GprTerms
 from reconciler.model.ids import ClusterName, CommitId
 from reconciler.model.kubernetes.scheduling import Toleration
-from reconciler.model.plan import Place, Reason
+from reconciler.model.plan import Reason
 from reconciler.model.request import Request
 from reconciler.model.units import ONE, Quantity, Resources
 from reconciler.model.workload import DeploySpec, HelmConfig, Json, Step, StepType
@@ -102,13 +103,13 @@ def test_parts_need_room_beside_each_other():
     assert held.refusals[0].reason is Reason.NO_CAPACITY
     assert "no room for 2 pods with 1 GPU beside the rest of it" in held.refusals[0].message
     (place,) = plan(free("worker-2", 2, 2), wanted=wants(asked), there=holds(record(asked))).changes
-    assert isinstance(place, Place)
+    assert place.action is Action.PLACE
 
 
 def test_room_is_handed_out_once():
     first, second = request("worker-2", name="a"), request("worker-2", name="b")
     decided = plan(free("worker-2", 3), wanted=wants(first, second), there=holds(record(first), record(second)))
-    assert [type(change).__name__ for change in decided.changes] == ["Place"]
+    assert [change.action for change in decided.changes] == ["Place"]
     assert len(decided.suppressed) == 1
 
 
@@ -188,7 +189,7 @@ def test_dedicated_nodes_have_to_be_wholly_free():
     there = holds(record(asked))
     assert plan(cluster_of(whole(6)), wanted=wants(asked), there=there).changes == ()
     (place,) = plan(cluster_of(whole(6, 8)), wanted=wants(asked), there=there).changes
-    assert isinstance(place, Place)
+    assert place.action is Action.PLACE
 
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

@@ -9,9 +9,10 @@ import pytest
 from reconciler.core.decide.candidates.own_objects import OwnObjects
 from reconciler.core.decide.decide import decide
 from reconciler.core.fleet.object_owners import objects_made
+from reconciler.model.action import Action
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.ids import ClusterName, TemplateName, WorkloadId, WorkspaceName
-from reconciler.model.plan import Place, Plan, Reason
+from reconciler.model.plan import Change, Plan, Reason
 from reconciler.model.policy import Desired, EngineName, Workspace
 from reconciler.model.request import Request
 from reconciler.model.workload import (
@@ -58,8 +59,8 @@ def placements(of: Plan) -> list[tuple[str, str]]:
     return [(placement.workload.name, placement.cluster) for placement in begun(of)]
 
 
-def begun_places(of: Plan) -> list[Place]:
-    return [change for change in of.changes if isinstance(change, Place)]
+def begun_places(of: Plan) -> list[Change]:
+    return [change for change in of.changes if change.action is Action.PLACE]
 
 
 def decided(*asked: Request) -> Plan:

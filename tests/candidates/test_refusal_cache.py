@@ -22,12 +22,13 @@ from reconciler.core.decide.steps.preempt import Preemption
 from reconciler.core.decide.steps.reserve import reservation_turns
 from reconciler.core.decide.turns.fair_share import FairShares
 from reconciler.core.decide.turns.queue import serve
+from reconciler.model.action import Action
 from reconciler.model.capacity import ClusterObservation, Node, Pool, ReplicaShape
 from reconciler.model.gpr import GprTerms, WorkspaceLimits
 from reconciler.model.ids import ClusterName, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.kubernetes.scheduling import Taint
 from reconciler.model.placement import Origin, Placement
-from reconciler.model.plan import Plan, Reason, Refusal, Revert
+from reconciler.model.plan import Plan, Reason, Refusal
 from reconciler.model.policy import Availability, Workspace
 from reconciler.model.request import Request, RequestRecord
 from reconciler.model.workload import DeploySpec
@@ -240,7 +241,7 @@ def evicting(clusters: int, urgent: int) -> int:
     ]
     wanted = wants(*(one.request for one in known), clusters=made)
     plan, rooms = waits_out(inputs(*seen, wanted=wanted, there=holds(*known, placed=running)), CandidateFinder, Watched)
-    assert len({change.placement.path for change in plan.changes if isinstance(change, Revert)}) == urgent
+    assert len({change.placement.path for change in plan.changes if change.action is Action.REVERT}) == urgent
     assert isinstance(rooms, Watched)
     return rooms.looks
 

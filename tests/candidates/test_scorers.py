@@ -14,11 +14,11 @@ from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.observe.track_record import ClusterRecord, PlacementStart, TrackRecord
+from reconciler.model.action import Action
 from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ClusterObservation, Node, Pool, ReplicaShape
 from reconciler.model.cluster import PriceWindow, ScalableNodes, SpotPrice
 from reconciler.model.ids import ClusterName, TemplateName, WorkloadId
-from reconciler.model.plan import Place
 from reconciler.model.policy import Cluster, Desired, Renewal
 from reconciler.model.score import ScorerName, ScorerWeight
 from tests.builders.inputs import (
@@ -113,7 +113,7 @@ def test_given_ranks_are_those_of_the_scores() -> None:
     now = situation("Price", clusters=prices)
     assert [candidate.rank for candidate in order(now)] == [1, 2]
     [place] = decide(now).changes
-    assert isinstance(place, Place)
+    assert place.action is Action.PLACE
     assert (place.choice.cluster, place.choice.rank) == ("worker-3", 1)
     assert [(score.scorer, score.value) for score in place.choice.scores] == [("Price", 100.0)]
 
@@ -328,5 +328,5 @@ def test_pods_that_require_spot_nodes_go_by_their_price_and_the_choice_tells_it(
     on_spot = short(1, replica=shape(node_selector={"capacity": "spot"}))
     seen = [ClusterObservation(cluster=ClusterName(name), observed_at=NOW, pools=(nodes,)) for name in CLUSTERS]
     (place,) = decide(inputs(on_spot, *seen, wanted=fleet("Price", clusters=prices))).changes
-    assert isinstance(place, Place)
+    assert place.action is Action.PLACE
     assert (place.placement.cluster, place.choice.price_per_gpu_hour) == ("worker-2", 0.5)

@@ -15,10 +15,11 @@ from reconciler.core.capacity.cluster import ClusterCapacity
 from reconciler.core.explain.workload import explain
 from reconciler.core.pods.pod_requests import pod_requests
 from reconciler.core.pods.pod_shape import replica_shape
+from reconciler.model.action import Action
 from reconciler.model.capacity import ClusterObservation, Node, Pool, ReplicaShape
 from reconciler.model.ids import ClusterName
 from reconciler.model.kubernetes.scheduling import RuntimeClass, Taint, Toleration
-from reconciler.model.plan import Move, Place, Plan, Reason
+from reconciler.model.plan import Plan, Reason
 from reconciler.model.policy import Availability
 from reconciler.model.request import Request
 from reconciler.model.units import Resources, parse_quantity
@@ -176,7 +177,7 @@ def test_what_moves_is_counted_with_what_its_next_cluster_adds(cpu: str, moves: 
     draining = cluster("worker-2", availability=Availability.DRAINING)
     wanted = desired(clusters=(cluster("worker-1"), draining, cluster("worker-3")))
     changes = plan(short(3, replica=pod), before, after, there=ledger(made), wanted=wanted).changes
-    moved = [change.after for change in changes if isinstance(change, Move)]
+    moved = [change.after for change in changes if change.action is Action.MOVE]
     assert [one.shape.requests.amounts["cpu"] for one in moved] == [parse_quantity(cpu)] * moves
 
 
@@ -257,7 +258,7 @@ def test_a_burst_is_recorded_as_it_is_made_there_and_what_is_on_its_way_counts_s
     roomy = replace(roomy, pools=(replace(pool, nodes=(bare,)),))
     pod = shaped(container(gpu="1"))
     (change,) = plan(short(8, replica=pod), roomy).changes
-    assert isinstance(change, Place)
+    assert change.action is Action.PLACE
     assert change.placement.replicas == 4
     assert change.placement.shape.requests.amounts["cpu"] == parse_quantity("2")
     again = plan(short(8, replica=pod), roomy, there=ledger(change.placement))
@@ -278,7 +279,7 @@ def test_what_an_observation_file_does_not_say_of_a_replica_its_template_does(
 ) -> None:
     fleet = bursting_fleet(cluster("worker-2"), spec=manifests(deployment(1, 1, **pod)), policy=ordering("worker-2"))
     made = plan(short(5), there(**where), wanted=fleet)
-    assert sum(change.placement.replicas for change in made.changes if isinstance(change, Place)) == fits
+    assert sum(change.placement.replicas for change in made.changes if change.action is Action.PLACE) == fits
 
 
 SANDBOX = Toleration(key="sandbox", operator="Exists")
@@ -309,7 +310,7 @@ def test_what_the_primary_s_runtime_class_has_added_is_no_other_s(
     asked = deployment(1, 1, runtimeClassName="kata", **pod)
     fleet = bursting_fleet(cluster("worker-2"), spec=manifests(asked), policy=ordering("worker-2"))
     made = plan(replace(short(5, replica=seen), runtime_classes=primary), where, wanted=fleet)
-    assert sum(change.placement.replicas for change in made.changes if isinstance(change, Place)) == fits
+    assert sum(change.placement.replicas for change in made.changes if change.action is Action.PLACE) == fits
 
 
 def test_a_request_is_counted_with_what_its_clusters_add() -> None:
@@ -321,7 +322,7 @@ def test_a_request_is_counted_with_what_its_clusters_add() -> None:
     for free_, placed in ((there(3), 0), (there(6), 1)):
         seen = replace(free_, runtime_classes={"kata": KATA})
         made = plan(seen, wanted=wants(asked), there=holds(record(asked)))
-        assert sum(isinstance(change, Place) for change in made.changes) == placed
+        assert sum(change.action is Action.PLACE for change in made.changes) == placed
 
 
 def test_requests_whose_parts_have_swapped_namespaces_are_not_told_the_same() -> None:
@@ -340,7 +341,7 @@ def test_a_runtime_class_that_comes_with_its_pods_is_read_from_the_template(cpu:
     kata = {**obj("node.k8s.io/v1", "RuntimeClass", "kata"), "overhead": {"podFixed": {"cpu": cpu}}}
     asked = request("worker-2", spec=manifests(pods(runtimeClassName="kata"), kata))
     made = plan(replace(free("worker-2", 8), runtime_classes={}), wanted=wants(asked), there=holds(record(asked)))
-    assert any(isinstance(change, Place) for change in made.changes) is fits
+    assert any(change.action is Action.PLACE for change in made.changes) is fits
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,10 @@ from reconciler.core.capacity.cluster import ClusterCapacity
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.pods.pod_shape import replica_shape
+from reconciler.model.action import Action
 from reconciler.model.capacity import Node, Pool, ReplicaShape
 from reconciler.model.ids import PlacementName
 from reconciler.model.placement import Placement
-from reconciler.model.plan import Place
 from reconciler.model.policy import Desired
 from reconciler.model.units import ONE, Quantity, Resources
 from tests.builders.gangs import burst, placed, volcano
@@ -54,14 +54,14 @@ def test_a_minimum_has_its_room_and_nothing_is_given_on_top_of_it() -> None:
     wanted = fleet(replace(ANY, most=None), replace(PICKY, least=1), pools=True)
     made = decide(waits(3, wanted=wanted))
     assert out(made) == {"worker-4/any": 1, "worker-4/picky": 1}
-    begun = tuple(one.placement for one in made.changes if isinstance(one, Place))
+    begun = tuple(one.placement for one in made.changes if one.action is Action.PLACE)
     assert decide(waits(3, *begun, wanted=wanted)).changes == ()
 
 
 def test_a_subset_that_leaves_room_to_another_is_not_said_to_be_limited() -> None:
     wanted = fleet(replace(ANY, most=None), replace(PICKY, least=1), pools=True)
     (_, last) = decide(waits(3, wanted=wanted)).changes
-    assert isinstance(last, Place)
+    assert last.action is Action.PLACE
     told = [refusal.message for refusal in last.refused if refusal.cluster == "worker-4"]
     assert told == ["took 1 replica and has no room for more"]
 

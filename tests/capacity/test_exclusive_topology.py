@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 
 from reconciler.core.capacity.exclusive_topology import SUBGROUPS, subgroup_of
+from reconciler.model.action import Action
 from reconciler.model.capacity import ClosedNode, ClusterObservation, Node, Pool
 from reconciler.model.ids import ClusterName
 from reconciler.model.kubernetes.scheduling import PodOnNode
-from reconciler.model.plan import Place, Plan, Reason
+from reconciler.model.plan import Plan, Reason
 from reconciler.model.workload import Json
 from tests.builders.group_bursts import fleet, lacks
 from tests.builders.inputs import NOW, free, gpus, plan, shape
@@ -54,7 +55,7 @@ def decided(seen: ClusterObservation, *made: Json) -> Plan:
 
 
 def fits(seen: ClusterObservation, *made: Json) -> bool:
-    return any(isinstance(change, Place) for change in decided(seen, *made).changes)
+    return any(change.action is Action.PLACE for change in decided(seen, *made).changes)
 
 
 EIGHT = (8, 8, 8, 8)
@@ -160,7 +161,7 @@ def test_one_replicated_job_may_want_domains_and_the_others_none() -> None:
 def test_a_burst_counts_domains_by_the_groups_that_it_lends() -> None:
     wanted = fleet(marked(lws("{{ replicas }}", 4), group="rack"))
     (place,) = plan(lacks(8), racks(EIGHT, EIGHT), wanted=wanted).changes
-    assert isinstance(place, Place)
+    assert place.action is Action.PLACE
     made = plan(lacks(8), racks((*EIGHT, *EIGHT)), wanted=wanted)
     (held,) = made.suppressed
     assert held.refusals[0].reason is Reason.NO_CAPACITY

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from reconciler.core.explain.gprs import gpr_views
 from reconciler.core.explain.request import explain_request
-from reconciler.model.plan import Place, Plan, Reason
+from reconciler.model.action import Action
+from reconciler.model.plan import Plan, Reason
 from reconciler.model.workload import Json
 from tests.builders.inputs import GPU, free, inputs, plan, shape
 from tests.builders.requests import BOOKINFO, holds, manifests, placed, record, request, wants
@@ -26,7 +27,7 @@ def refused(of: Plan) -> str:
 
 def test_a_set_of_groups_is_placed_where_all_of_its_pods_have_room():
     (place,) = decided(lws(2, 4), *[8] * 8).changes
-    assert isinstance(place, Place)
+    assert place.action is Action.PLACE
     assert (place.placement.replicas, place.placement.shape.requests.amounts[GPU] // 10**9) == (8, 8)
 
 
@@ -40,7 +41,7 @@ def test_a_leader_and_its_workers_need_room_beside_each_other():
     made = lws(1, 3, leader=2, worker=8)
     assert refused(decided(made, 8, 8)) == "has no room for 1 pod with 2 GPUs beside the rest of it"
     (place,) = decided(made, 8, 8, 2).changes
-    assert isinstance(place, Place)
+    assert place.action is Action.PLACE
 
 
 def test_what_is_on_its_way_keeps_the_room_of_workers_as_well_as_that_of_leaders():
@@ -50,7 +51,7 @@ def test_what_is_on_its_way_keeps_the_room_of_workers_as_well_as_that_of_leaders
     coming = plan(free("worker-2", 8, 8, 3), wanted=wanted, there=ledger)
     assert [held.workload.name for held in coming.suppressed] == ["next"]
     (place,) = plan(free("worker-2", 0, 0, 3, bound={there.name: 3}), wanted=wanted, there=ledger).changes
-    assert isinstance(place, Place)
+    assert place.action is Action.PLACE
 
 
 def test_a_gpr_counts_the_gpus_of_all_pods():

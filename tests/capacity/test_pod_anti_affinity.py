@@ -10,8 +10,9 @@ import pytest
 from reconciler.core.capacity.cluster import ClusterCapacity
 from reconciler.core.observe.observation_file import read
 from reconciler.core.pods.pod_shape import replica_shape
+from reconciler.model.action import Action
 from reconciler.model.capacity import ClusterObservation
-from reconciler.model.plan import Move, Place, Plan
+from reconciler.model.plan import Plan
 from reconciler.model.policy import Availability
 from reconciler.model.workload import Json
 from tests.builders.inputs import NOW, cluster, desired, free, ledger, placement, plan, seconds, shape, short
@@ -111,7 +112,7 @@ def observed(*there: Raw) -> ClusterObservation:
 def test_a_burst_goes_where_nobody_keeps_its_pods_off_and_forgets_the_labels() -> None:
     replica = counted_shape(LABELS)
     (change,) = plan(short(5, replica=replica), observed(keeping())).changes
-    assert isinstance(change, Place)
+    assert change.action is Action.PLACE
     assert change.placement.replicas == 2
     assert change.placement.shape == replace(replica, who=(), unstated=None)
 
@@ -123,7 +124,7 @@ def test_a_drained_burst_is_not_moved_to_where_its_pods_are_kept_off() -> None:
     for guard, moved in ((other({"app": "web"}), 1), (keeping(), 0)):
         wanted, far = desired(clusters=clusters), free("worker-3", bound={there.name: 5})
         made = plan(short(5, replica=replica), observed(guard), far, wanted=wanted, there=ledger(there))
-        assert sum(isinstance(change, Move) for change in made.changes) == moved
+        assert sum(change.action is Action.MOVE for change in made.changes) == moved
 
 
 def labelled(name: str, **labels: str) -> Json:

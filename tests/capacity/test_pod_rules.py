@@ -11,10 +11,10 @@ import pytest
 from reconciler.core.capacity.cluster import ClusterCapacity
 from reconciler.core.capacity.scalable_nodes import with_added_nodes
 from reconciler.core.pods.pod_shape import replica_shape
+from reconciler.model.action import Action
 from reconciler.model.capacity import ClosedNode, ClusterObservation, ReplicaShape
 from reconciler.model.cluster import ScalableNodes
 from reconciler.model.ids import ClusterName
-from reconciler.model.plan import Place
 from tests.builders.inputs import NOW, cluster, free, gpus, plan, short
 from tests.builders.inputs import shape as one_gpu
 from tests.builders.pod_rules import (
@@ -206,7 +206,7 @@ def test_a_burst_goes_as_far_as_its_rules_let_it_and_says_so() -> None:
     two = replace(seen([node("a", 8), node("b", 8)]), cluster=ClusterName("worker-2"))
     made = plan(short(5, replica=wanted), two, free("worker-3", 8, 8))
     (change,) = made.changes
-    assert isinstance(change, Place)
+    assert change.action is Action.PLACE
     assert (change.placement.cluster, change.placement.replicas) == ("worker-2", 2)
     assert change.placement.shape.rules == wanted.rules
     said = {refusal.cluster: refusal.message for one in made.suppressed for refusal in one.refusals}

@@ -14,9 +14,10 @@ from reconciler.core.capacity.cluster import ClusterCapacity
 from reconciler.core.capacity.shared_topology import DomainShortage, SharedDomain, assign_shared_domains, largest_domain
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.explain.request import explain_request
+from reconciler.model.action import Action
 from reconciler.model.capacity import ClusterObservation, DeviceKind, DeviceStock, Node, Pool
 from reconciler.model.ids import ClusterName
-from reconciler.model.plan import Place, Plan
+from reconciler.model.plan import Plan
 from reconciler.model.workload import Json
 from tests.builders.examples import examples
 from tests.builders.group_bursts import fleet, lacks
@@ -264,7 +265,7 @@ def test_a_burst_of_groups_counts_by_domain_and_says_so() -> None:
     made = annotated(made, **{KAI: "rack"})
     seen = [lacks(4), racks((8, 8, 8), (8, 8, 8)), racks((8, 8, 8, 8), name="worker-3")]
     (place,) = plan(*seen, wanted=fleet(made)).changes
-    assert isinstance(place, Place)
+    assert place.action is Action.PLACE
     assert place.placement.cluster == "worker-3"
     assert place.choice is not None
     assert place.choice.because == "one domain of rack for its 4 pods"

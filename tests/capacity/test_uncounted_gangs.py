@@ -10,7 +10,8 @@ from reconciler.core.capacity.pod_requirements import pods_of_request
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.units import gang_of
 from reconciler.core.workloads import pod_counts
-from reconciler.model.plan import Place, Reason
+from reconciler.model.action import Action
+from reconciler.model.plan import Reason
 from reconciler.model.policy import Desired
 from reconciler.model.workload import Json
 from tests.builders.group_bursts import burst, fleet, lacks
@@ -37,7 +38,7 @@ def test_it_goes_to_the_first_cluster_that_has_room_for_all_pods_of_it_however_m
 ) -> None:
     seen = lacks(missing, running=running), free("worker-2", 8, 8), free("worker-3", *EIGHT)
     (change,) = plan(*seen, wanted=wanted()).changes
-    assert isinstance(change, Place)
+    assert change.action is Action.PLACE
     assert (change.placement.cluster, change.placement.replicas) == ("worker-3", 1)
     assert change.placement.shape.group_size == 3
     (refused,) = change.refused

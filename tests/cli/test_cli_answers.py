@@ -10,9 +10,10 @@ from click.testing import CliRunner
 
 from reconciler.cli import printing
 from reconciler.errors import Problem, Severity
+from reconciler.model.action import Action
 from reconciler.model.demand import Demand
 from reconciler.model.ids import ClusterName
-from reconciler.model.plan import EndReason, Extend, Revert
+from reconciler.model.plan import Change, EndReason
 from reconciler.model.units import ONE, Quantity, Resources
 from reconciler.text.to_json import json_value
 from tests.builders.placement_records import PLACEMENT, VLLM
@@ -51,8 +52,8 @@ def test_fields_are_in_camel_case_and_complete() -> None:
 
 
 def test_change_says_which_kind_it_is() -> None:
-    revert = Revert(placement=PLACEMENT, why=EndReason.EXPIRED, detail="its 10m are over")
-    extend = Extend(before=PLACEMENT, after=PLACEMENT, detail="asked for")
+    revert = Change(action=Action.REVERT, before=PLACEMENT, why=EndReason.EXPIRED, detail="its 10m are over")
+    extend = Change(action=Action.EXTEND, before=PLACEMENT, after=PLACEMENT, detail="asked for")
     assert [json_value(change)["action"] for change in (revert, extend)] == ["Revert", "Extend"]
     assert json.loads(json.dumps(json_value(revert)))["placement"]["name"] == PLACEMENT.name
 

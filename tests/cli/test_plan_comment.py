@@ -12,9 +12,10 @@ import pytest
 
 from reconciler.cli.actions.plans.markdown import money
 from reconciler.daemon.answers.plan_report import cost_of
+from reconciler.model.action import Action
 from reconciler.model.ids import ClusterName
 from reconciler.model.placement import Placement
-from reconciler.model.plan import Change, Choice, EndReason, Move, Revert
+from reconciler.model.plan import Change, Choice, EndReason
 from reconciler.model.policy import Cluster
 from reconciler.model.units import Resources
 from reconciler.text.to_json import json_value
@@ -35,13 +36,15 @@ def on(cluster: str, replicas: int = 2) -> Placement:
     return replace(placement(replicas=replicas), cluster=ClusterName(cluster))
 
 
-def move(source: str, destination: str) -> Move:
+def move(source: str, destination: str) -> Change:
     choice = Choice(cluster=ClusterName(destination), rank=1, fits=2, free=Resources())
-    return Move(before=on(source), after=on(destination), why=EndReason.PREEMPTED, detail="", choice=choice)
+    return Change(
+        action=Action.MOVE, before=on(source), after=on(destination), why=EndReason.PREEMPTED, detail="", choice=choice
+    )
 
 
-def end(cluster: str, replicas: int) -> Revert:
-    return Revert(placement=on(cluster, replicas), why=EndReason.EXPIRED, detail="")
+def end(cluster: str, replicas: int) -> Change:
+    return Change(action=Action.REVERT, before=on(cluster, replicas), why=EndReason.EXPIRED, detail="")
 
 
 @pytest.mark.parametrize(

@@ -18,13 +18,14 @@ from reconciler.core.ledger.proposal_record import write_proposal
 from reconciler.core.ledger.request_record import RequestAnnotationsRecord, write_request
 from reconciler.core.schema.egs.request import TEMPLATE
 from reconciler.core.signals.past_demand import write_levels
+from reconciler.model.action import Action
 from reconciler.model.branch_loss import BranchLoss, BranchLossKind
 from reconciler.model.ids import BlobId, ClusterName, CommitId
-from reconciler.model.plan import Change, Move, Revert
+from reconciler.model.plan import Change
 from reconciler.model.signal import DemandLevel
 from reconciler.model.tree import FileChange, Identity
 from reconciler.model.workload import ManifestResource
-from tests.builders.changes import ALL, CLOSED, HISTORY, IN_SUBSET, NEW, PROPOSAL, UPDATE
+from tests.builders.changes import ALL, CLOSED, HISTORY, IN_SUBSET, NEW, PROPOSAL, SHRINK, UPDATE
 from tests.builders.placement_records import PLACEMENT, SOURCE, SPEC, VLLM, restraint
 from tests.engines.test_autoscaled_replicas import hpa
 
@@ -32,11 +33,11 @@ PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "commits.md").read_te
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("change", [*ALL, IN_SUBSET, UPDATE], ids=lambda change: type(change).__name__)
+@pytest.mark.parametrize("change", [*ALL, IN_SUBSET, SHRINK, UPDATE], ids=lambda change: change.action)
 def test_the_page_shows_the_commit_of_every_change(change: Change):
-    history = HISTORY if isinstance(change, (Move, Revert)) else ()
+    history = HISTORY if change.action in (Action.MOVE, Action.REVERT) else ()
     assert ("text", message(change, source=SOURCE, history=history)) in BLOCKS
-    assert f"\n### {type(change).__name__}\n" in PAGE
+    assert f"\n### {change.action}\n" in PAGE
 
 
 def test_the_page_shows_every_record():
@@ -102,7 +103,7 @@ def test_the_page_shows_the_commit_that_discards_what_was_not_proposed():
 
 def test_the_page_shows_nothing_that_is_not_written():
     by_people = [text for kind, text in BLOCKS if kind == "text" and "Overspill-Confirm: deletion" in text]
-    assert len(BLOCKS) == len(ALL) + 2 + 2 + 1 + 1 + 1 + 1 + 4 + len(by_people)
+    assert len(BLOCKS) == len(ALL) + 3 + 2 + 1 + 1 + 1 + 1 + 4 + len(by_people)
 
 
 def test_the_page_tells_every_annotation():

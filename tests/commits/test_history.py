@@ -23,6 +23,7 @@ from tests.builders.changes import (
     RESIZE,
     RESTORE,
     REVERT,
+    SHRINK,
     logged,
 )
 from tests.builders.placement_records import START
@@ -66,6 +67,12 @@ def test_a_burst_that_stands_has_no_end():
     assert (burst.ended_at, burst.why) == (None, "")
 
 
+def test_a_step_that_takes_replicas_away_says_why_and_ends_nothing():
+    (burst,) = bursts((logged(SHRINK, 4), *HISTORY))
+    assert [step.why for step in burst.steps] == ["", "", "", EndReason.DEMAND_GONE]
+    assert (burst.ended_at, burst.why) == (None, "")
+
+
 def test_a_deleted_placement_ends_with_its_hold():
     (burst,) = bursts((logged(HOLD, 3), *HISTORY[1:]))
     assert (burst.ended_at, burst.why) == (START + 3 * MINUTE, "deleted")
@@ -87,7 +94,7 @@ def test_a_move_under_the_same_name_goes_on():
 
 
 def test_the_placement_that_began_last_comes_first():
-    other = replace(PLACE, placement=replace(PLACE.placement, name="vllm-2"))
+    other = replace(PLACE, after=replace(PLACE.placement, name="vllm-2"))
     assert [burst.id for burst in bursts((logged(other, 5), *HISTORY))] == ["llm/vllm-2", "llm/vllm-7f3a90c1"]
 
 

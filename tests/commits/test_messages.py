@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.core.commits.messages import line, message, subject
+from reconciler.model.action import TRAITS, Action
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.ids import ClusterName, CommitId, PlacementName
 from reconciler.model.placement import Origin
-from reconciler.model.plan import Change, Extend, Move, Reason, Refusal, Release, Resize, Revert
+from reconciler.model.plan import Change, Reason, Refusal
 from reconciler.model.score import Score, ScorerName
 from reconciler.model.units import ONE, Quantity, Resources
 from tests.builders import changes
@@ -34,6 +35,8 @@ from tests.builders.changes import (
     RESTORE,
     REVERT,
     SHORTAGE,
+    SHRINK,
+    UPDATE,
     WORKER_3,
     gpus,
 )
@@ -41,11 +44,11 @@ from tests.builders.placement_records import PLACEMENT, SOURCE, START, VLLM, res
 from tests.builders.remote import Remote
 
 TRAILER = re.compile(r"[A-Za-z0-9-]+: [^\r\n]+")
-kinds = pytest.mark.parametrize("change", ALL, ids=lambda change: type(change).__name__)
+kinds = pytest.mark.parametrize("change", ALL, ids=lambda change: change.action)
 
 
 def written(change: Change) -> str:
-    return message(change, source=SOURCE, history=HISTORY if isinstance(change, (Revert, Move)) else ())
+    return message(change, source=SOURCE, history=HISTORY if change.action in (Action.REVERT, Action.MOVE) else ())
 
 
 def trailers(text: str) -> list[str]:
@@ -75,7 +78,7 @@ def test_the_subject_says_what(change: Change, title: str):
 
 
 def test_a_placement_that_a_person_asked_for_is_called_a_request():
-    assert subject(replace(PLACE, placement=replace(PLACEMENT, origin=Origin.REQUEST, replicas=1))) == (
+    assert subject(replace(PLACE, after=replace(PLACEMENT, origin=Origin.REQUEST, replicas=1))) == (
         "request(llm/vllm): 1 replica on worker-2 for 10m"
     )
 
@@ -93,7 +96,7 @@ def test_every_message_has_a_subject_reasons_and_trailers(change: Change):
     assert len(paragraphs) in (3, 4)
     assert "\n" not in paragraphs[0]
     assert all(TRAILER.fullmatch(trailer) for trailer in trailers(text))
-    assert f"Overspill-Action: {type(change).__name__}" in trailers(text)
+    assert f"Overspill-Action: {change.action}" in trailers(text)
     assert f"Overspill-Source: {SOURCE}" in trailers(text)
 
 
@@ -151,7 +154,7 @@ def test_a_burst_says_the_shortage_the_choice_and_the_refusals_with_numbers():
 
 def test_a_group_is_counted_in_replicas_of_pods():
     group = replace(PLACEMENT, shape=ReplicaShape(requests=gpus(8), group_size=4))
-    assert "3 replicas of 4 pods unschedulable on worker-1" in written(replace(PLACE, placement=group))
+    assert "3 replicas of 4 pods unschedulable on worker-1" in written(replace(PLACE, after=group))
 
 
 def test_what_is_short_without_gpus_is_named_all_the_same():
@@ -199,15 +202,19 @@ def test_only_a_handful_of_refusals_is_named():
 
 def test_an_earlier_end_is_told_as_earlier():
     sooner = replace(LONGER, expires_at=START + timedelta(minutes=5))
-    assert body(written(Extend(before=GROWN, after=sooner, detail="asked for by ann"))) == [
+    assert body(written(Change(action=Action.EXTEND, before=GROWN, after=sooner, detail="asked for by ann"))) == [
         "Asked for by ann.",
         "It ends 5m earlier than 2026-11-20T10:15:00Z.",
     ]
 
 
 def test_a_shrink_needs_neither_shortage_nor_choice():
-    change = Resize(before=GROWN, after=PLACEMENT, detail="no more than 3 of 5 replicas were needed in the last 5m")
-    assert body(written(change)) == ["No more than 3 of 5 replicas were needed in the last 5m."]
+    assert body(written(SHRINK)) == ["No more than 3 of 5 replicas were needed in the last 5m."]
+    assert "Overspill-Why: demand-gone" in trailers(written(SHRINK))
+
+
+def test_a_resize_that_takes_nothing_away_says_no_why():
+    assert not [line for change in (RESIZE, UPDATE) for line in trailers(written(change)) if "Overspill-Why" in line]
 
 
 def test_a_release_names_what_it_lets_go():
@@ -216,7 +223,7 @@ def test_a_release_names_what_it_lets_go():
         restraint(cluster=WORKER_3, placement=PlacementName("vllm-b")),
         restraint(cluster=None, placement=PlacementName("vllm-b")),
     )
-    text = written(Release(workload=VLLM, restraints=held, detail="gone"))
+    text = written(Change(action=Action.RELEASE, workload=VLLM, restraints=held, detail="gone"))
     assert text.startswith("release(llm/vllm): any cluster, worker-2 and worker-3\n")
     assert trailers(text) == [
         "Overspill-Placement: llm/vllm-7f3a90c1",
@@ -247,7 +254,7 @@ def quoting(text: str) -> tuple[Change, ...]:
         replace(HOLD, restraint=kept),
         replace(RELEASE, detail=text, restraints=(kept,)),
         replace(RESTORE, detail=text),
-        replace(PLACE, placement=replace(PLACEMENT, digest=text)),
+        replace(PLACE, after=replace(PLACEMENT, digest=text)),
         replace(REVERT, detail=old[0].subject),
     )
 
@@ -268,7 +275,7 @@ def test_no_text_breaks_a_line_or_forges_a_trailer(text: str):
         keys = {trailer.split(": ")[0] for trailer in trailers(known)}
         assert set(ours) <= keys
         assert [trailer for trailer in trailers(whole) if trailer.startswith("Overspill-Action: ")] == [
-            f"Overspill-Action: {type(change).__name__}"
+            f"Overspill-Action: {change.action}"
         ]
         assert "\n" not in line(change)
         assert line(change).isprintable()
@@ -290,7 +297,7 @@ def test_git_reads_exactly_our_trailers(remote: Remote):
 
 
 def test_every_kind_of_change_is_written():
-    assert {type(change) for change in ALL} == set(Change.__args__)
+    assert {change.action for change in ALL} == set(TRAITS)
 
 
 def test_scores_are_told_with_their_weights_and_what_they_were_read_from() -> None:

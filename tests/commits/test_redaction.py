@@ -125,7 +125,7 @@ def test_no_surroundings_save_a_token(before: str, saying: str, after: str) -> N
 def test_name_that_begins_like_a_token_stays_in_a_commit(name: str) -> None:
     workload = WorkloadId(WorkspaceName("llm"), TemplateName(name))
     placement = replace(PLACE.placement, name=PlacementName(name), cluster=ClusterName(name), workload=workload)
-    text = message(replace(PLACE, placement=placement), source=SOURCE)
+    text = message(replace(PLACE, after=placement), source=SOURCE)
     assert f"Overspill-Cluster: {name}\n" in text
     assert f"Overspill-Placement: llm/{name}\n" in text
     assert text.encode() in stream(None, None, [Commit(message=text, author=ADA, at=NOW)], ADA)

@@ -11,7 +11,7 @@ from reconciler.core.commits import messages
 from reconciler.core.explain.placement_notes import placement_notes
 from reconciler.daemon.branch import BranchReader
 from reconciler.errors import Severity
-from reconciler.model.plan import Place
+from reconciler.model.action import Action
 from tests.builders.passes import SOURCE_FILES, Passes, seconds
 from tests.fakes.memory_repository import MemoryRepository
 
@@ -156,7 +156,7 @@ def test_release_that_an_engine_installs_is_not_resized_under_another_name(engin
         assert placement.replicas == 4
         return
     assert placement.replicas == 2
-    (elsewhere,) = (change for change in outcome.plan.changes if isinstance(change, Place))
+    (elsewhere,) = (change for change in outcome.plan.changes if change.action is Action.PLACE)
     (refusal,) = elsewhere.refused
     assert "release demo/vllm would be uninstalled with all of its pods" in refusal.message
 

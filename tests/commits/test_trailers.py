@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.core.commits.trailers import Action, Trailer, action, is_trailer, write_trailers
+from reconciler.core.commits.trailers import Trailer, action, is_trailer, write_trailers
+from reconciler.model.action import Action
 from tests.builders.changes import HISTORY
 
 ROOT = Path(__file__).parents[2]

@@ -14,7 +14,6 @@ from reconciler.model.capacity import ClusterObservation, PendingPods
 from reconciler.model.ids import ClusterName, PlacementName
 from reconciler.model.kubernetes.workload_spread import Subset
 from reconciler.model.placement import Placement, Restraint
-from reconciler.model.plan import Move, Place, Resize, Revert
 from reconciler.model.policy import Desired
 from tests.builders.inputs import NOW, VLLM, cluster, free, inputs, ledger, shape, short
 from tests.builders.subsets import fleet, stands, wanted_before
@@ -62,15 +61,11 @@ class World:
         stands_now = ledger(*self.there, restraints={VLLM: self.restraints} if self.restraints else {})
         made = decide(inputs(primary, *seen, wanted=wanted, there=stands_now, history=wanted_before(missing)))
         for change in made.changes:
-            match change:
-                case Place(placement=placement):
-                    self.there.append(placement)
-                case Resize(before=before, after=after) | Move(before=before, after=after):
-                    self.there = [one for one in self.there if one.path not in (before.path, after.path)] + [after]
-                    self._goes(before)
-                case Revert(placement=placement):
-                    self.there = [one for one in self.there if one.path != placement.path]
-                    self._goes(placement)
+            changed = [each for each in (change.before, change.after) if each is not None]
+            self.there = [one for one in self.there if one.path not in {each.path for each in changed}]
+            self.there += changed[change.before is not None :]
+            if change.before is not None:
+                self._goes(change.before)
         return bool(made.changes)
 
     def _goes(self, placement: Placement) -> None:

@@ -18,9 +18,10 @@ from reconciler.core.commits.templates import render_templates
 from reconciler.core.decide.decide import decide
 from reconciler.core.fleet.cluster_order import ordered_candidates
 from reconciler.core.safety import group_rules
+from reconciler.model.action import Action
 from reconciler.model.capacity import Node, Pool
 from reconciler.model.ids import ClusterName
-from reconciler.model.plan import Move, Place, Plan, Revert
+from reconciler.model.plan import Plan
 from reconciler.model.policy import Desired, Fleet
 from reconciler.model.workload import Json
 from tests.builders.group_bursts import SET, burst, fleet, lacks
@@ -129,7 +130,7 @@ def test_a_set_is_made_deleted_and_refused_as_the_adapter_does(case: Case) -> No
     match given["operation"]:
         case "SyncJob":
             (change,) = plan(lacks(8), free("worker-2", *ROOM), wanted=fleet(SET)).changes
-            assert isinstance(change, Place)
+            assert change.action is Action.PLACE
             assert len(case["expected"]["worker"]) == 1
         case "DeleteRemoteObject":
             assert removed(gone(fleet(SET)))
@@ -159,7 +160,7 @@ def test_clusters_are_asked_in_the_order_in_which_they_are_configured(case: Case
         assert (made.changes, [refusal.cluster for refusal in waiting.refusals]) == ((), nominated)
         return
     (change,) = made.changes
-    assert isinstance(change, Place)
+    assert change.action is Action.PLACE
     assert change.placement.cluster == last
     assert [refusal.cluster for refusal in change.refused] == nominated[:-1]
 
@@ -231,7 +232,7 @@ def gone(wanted: Desired) -> Plan:
 
 def removed(of: Plan) -> bool:
     (change,) = of.changes
-    return isinstance(change, Revert)
+    return change.action is Action.REVERT
 
 
 def lost(case: Case, **groups: int) -> Plan:
@@ -250,7 +251,9 @@ def test_a_set_stands_moves_and_ends_when_multikueue_has_it_so(case: Case) -> No
     local, worker = given["local"], given["workers"]["worker1"]
     if not worker["connected"]:  # a lost worker: Ready within its time, Retry beyond it
         (*changes,) = lost(case).changes
-        assert [type(change) for change in changes] == ([Move] if expected["admission_check"] == "Retry" else [])
+        assert [change.action for change in changes] == (
+            [Action.MOVE] if expected["admission_check"] == "Retry" else []
+        )
     elif local.get("deleted"):  # what is no longer asked for is removed, wherever there is any of it
         nobody = Desired(commit=SOURCE, clusters=fleet(SET).clusters, workspaces=fleet(SET).workspaces)
         assert removed(gone(nobody)) if worker["workload"] else plan(lacks(8), wanted=nobody).changes == ()

@@ -16,11 +16,12 @@ from reconciler.core.observe.rollouts import ClusterRollouts, RolloutFailure, Ro
 from reconciler.daemon.announce import Announcer
 from reconciler.daemon.reconcile import Outcome, PassDecision
 from reconciler.errors import Problem, Severity
+from reconciler.model.action import Action
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.events.event import Event, Push
 from reconciler.model.events.event_kind import EventKind
 from reconciler.model.ids import CommitId
-from reconciler.model.plan import Change, EndReason, Extend, Plan, Reason, Resize, Revert, Suppressed
+from reconciler.model.plan import Change, EndReason, Plan, Reason, Suppressed
 from reconciler.model.rollout import EngineState
 from reconciler.model.tree import Tips
 from tests.builders.inputs import NOW, SOURCE, VLLM, desired, inputs, placement, seconds, short
@@ -55,7 +56,7 @@ def announcer() -> Announcer:
 
 
 def test_each_event_and_each_push_is_a_line() -> None:
-    made = outcome(Revert(placement=placement(), why=EndReason.EXPIRED, detail=""))
+    made = outcome(Change(action=Action.REVERT, before=placement(), why=EndReason.EXPIRED, detail=""))
     push = Push(branch="placements", old=None, new=made.commits[0], commits=1, repo_url="", paths=None)
     with capture_logs() as logs:
         EventLog().publish(made.events, [push])
@@ -132,8 +133,8 @@ def test_suppressed_change_is_told_once_though_its_numbers_move(announcer: Annou
 
 
 def test_end_of_a_suppression_is_told_by_the_line_of_the_change_if_that_was_made(announcer: Announcer) -> None:
-    grown = Resize(before=placement(), after=placement(replicas=9), detail="5 more")
-    ended = Revert(placement=placement(), why=EndReason.DEMAND_GONE, detail="")
+    grown = Change(action=Action.RESIZE, before=placement(), after=placement(replicas=9), detail="5 more")
+    ended = Change(action=Action.REVERT, before=placement(), why=EndReason.DEMAND_GONE, detail="")
     for reason, change in ((Reason.SCALE_UP_WINDOW, grown), (Reason.SCALE_DOWN_WINDOW, ended)):
         announcer.tell(outcome(suppressed=(waiting("not yet", reason),)))
         with capture_logs() as logs:
@@ -142,8 +143,8 @@ def test_end_of_a_suppression_is_told_by_the_line_of_the_change_if_that_was_made
 
 
 def test_change_that_was_not_waited_for_does_not_hide_the_end_of_a_suppression(announcer: Announcer) -> None:
-    longer = Extend(before=placement(), after=placement(), detail="asked for")
-    ended = Revert(placement=placement(), why=EndReason.EXPIRED, detail="")
+    longer = Change(action=Action.EXTEND, before=placement(), after=placement(), detail="asked for")
+    ended = Change(action=Action.REVERT, before=placement(), why=EndReason.EXPIRED, detail="")
     for change in (longer, ended):
         announcer.tell(outcome(suppressed=(waiting("not seen", Reason.PRIMARY_UNSEEN),)))
         with capture_logs() as logs:

@@ -15,10 +15,11 @@ from reconciler.daemon.answers.history import HistorySelection, SelectedHistory,
 from reconciler.daemon.reconcile import Outcome
 from reconciler.daemon.snapshot import LatestSnapshot, Snapshot
 from reconciler.errors import Transient
+from reconciler.model.action import Action
 from reconciler.model.bounds import TEMPLATE_ROUNDS
 from reconciler.model.ids import CommitId
 from reconciler.model.ledger import Ledger
-from reconciler.model.plan import Place, Plan
+from reconciler.model.plan import Plan
 from reconciler.model.tree import LoggedCommit
 from tests.builders.changes import HISTORY, OURS
 from tests.builders.desk import answer_desk
@@ -85,7 +86,7 @@ def test_plan_is_that_of_the_next_pass_behind_failing_templates() -> None:
     latest.post(Outcome(decision=received, rendered=rendered, commits=()))  # of orders alone
     planned = answer_desk(latest, passes.repository, passes).plan(PlanQuestion()).rendered
     done = passes.run_once().rendered
-    assert [type(change) for change in planned.changes] == [Place]
+    assert [change.action for change in planned.changes] == [Action.PLACE]
     assert [change.placement.workload for change in planned.changes] == [
         change.placement.workload for change in done.changes
     ]

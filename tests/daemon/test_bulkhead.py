@@ -48,9 +48,10 @@ from reconciler.daemon.reconcile import Outcome
 from reconciler.daemon.snapshot import LatestSnapshot
 from reconciler.daemon.status import status
 from reconciler.errors import Bug
+from reconciler.model.action import Action
 from reconciler.model.capacity import Observed
 from reconciler.model.ids import ClusterName, CommitId, TemplateName, WorkloadId, WorkspaceName
-from reconciler.model.plan import Choice, Place, Plan
+from reconciler.model.plan import Change, Choice, Plan
 from reconciler.model.request import Denial
 from reconciler.model.rollout import EngineReport, EngineState
 from reconciler.model.units import Resources
@@ -286,7 +287,7 @@ def play_sinks(tmp_path: Path) -> Played:
 def play_commits(tmp_path: Path) -> Played:
     bugs: list[Bug] = []
     victim = replace(logged(PLACE, 1), id=CommitId(VICTIM))
-    other = logged(replace(PLACE, placement=replace(PLACE.placement, name="other-1")), 2)
+    other = logged(replace(PLACE, after=replace(PLACE.placement, name="other-1")), 2)
     histories = bursts((victim, other), bugs.append)
     return Played([burst for burst in histories if OTHER in burst.id], bugs)
 
@@ -297,7 +298,9 @@ def play_charts(tmp_path: Path) -> Played:
     templates = {number: RenderedTemplate(placement=one, spec=spec(chart())) for number, one in enumerate(placements)}
     charts = SimpleNamespace(template=lambda chart, hooks, workspace: [{"of": chart.name, "in": workspace}])
     passes, choice = daemon(), Choice(cluster=ClusterName("worker-2"), rank=1, fits=3, free=Resources())
-    plan = Plan(changes=tuple(Place(placement=one, shortage=None, choice=choice) for one in placements))
+    plan = Plan(
+        changes=tuple(Change(action=Action.PLACE, after=one, shortage=None, choice=choice) for one in placements)
+    )
     made = gather(passes.repository, charts, plan, templates, passes.repository.tips(), author=OURS)
     return Played(made.charts[1], made.bugs)
 

@@ -6,7 +6,7 @@ import pytest
 
 from reconciler.adapters.git import GitRepository
 from reconciler.errors import LostBranch, Severity
-from reconciler.model.plan import Hold
+from reconciler.model.action import Action
 from tests.builders.passes import SOURCE_FILES, START, Passes, seconds
 from tests.builders.remote import Remote
 from tests.fakes.memory_repository import MemoryRepository
@@ -107,7 +107,7 @@ def test_a_daemon_on_an_empty_disk_decides_as_the_one_that_ran_all_along(remote:
             empty.fetch()
             fresh_decision, old_decision = fresh.look(), passes.look()
         assert fresh_decision.plan == old_decision.plan
-        assert type(fresh_decision.plan.changes[0]) is Hold
+        assert fresh_decision.plan.changes[0].action is Action.HOLD
         assert fresh_decision.inputs.ledger == old_decision.inputs.ledger
 
 

@@ -12,8 +12,9 @@ from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.reconcile import Outcome
 from reconciler.daemon.source import SourceReader
 from reconciler.lab.replay import Replay, Replayed
+from reconciler.model.action import Action
 from reconciler.model.demand import Demand
-from reconciler.model.plan import Place, Revert
+from reconciler.model.plan import Change
 from reconciler.text.timestamps import format_time
 from tests.builders.inputs import VLLM
 from tests.builders.passes import SOURCE_FILES, START, Passes
@@ -52,12 +53,12 @@ def days() -> Days:
     return made
 
 
-def begun(outcomes: list[Outcome]) -> list[tuple[Place, str]]:
+def begun(outcomes: list[Outcome]) -> list[tuple[Change, str]]:
     return [
         (change, format_time(outcome.decision.inputs.now)[11:16])
         for outcome in outcomes
         for change in outcome.plan.changes
-        if isinstance(change, Place)
+        if change.action is Action.PLACE
     ]
 
 
@@ -91,7 +92,7 @@ def test_replicas_that_did_not_come_are_given_back(days: Days) -> None:
     outcomes = days.spend(3, busy=False)
     assert [at for _, at in begun(outcomes)] == ["10:50"]
     changes = [change for outcome in outcomes for change in outcome.plan.changes]
-    assert isinstance(changes[-1], Revert)
+    assert changes[-1].action is Action.REVERT
     assert days.placements() == []
     following = days.spend(21, busy=False) + days.spend(3, busy=False)
     assert begun(following) == [], "what was only foreseen is not foreseen again"

@@ -13,9 +13,10 @@ from reconciler.core.decide.state.order import Order
 from reconciler.daemon.orders.order_queue import OrderQueue, OrderResult
 from reconciler.daemon.reconcile import Outcome
 from reconciler.errors import Conflict, InvalidInput, Transient
+from reconciler.model.action import Action
 from reconciler.model.ids import CommitId, WorkspaceName
 from reconciler.model.placement import Placement
-from reconciler.model.plan import EndReason, Plan, Revert
+from reconciler.model.plan import Change, EndReason, Plan
 from reconciler.model.request import Answer, Denial, Verb
 from reconciler.model.tree import Commit, Identity
 from tests.builders.inputs import placement
@@ -30,11 +31,11 @@ def order(name: str = "bookinfo") -> Order:
     return Order(number=0, verb=Verb.DELETE, name=name, workspace=WorkspaceName("llm"), author=ADA, within=None)
 
 
-def revert(one: Placement) -> Revert:
-    return Revert(placement=one, why=EndReason.REQUESTED, detail="by Ada")
+def revert(one: Placement) -> Change:
+    return Change(action=Action.REVERT, before=one, why=EndReason.REQUESTED, detail="by Ada")
 
 
-def outcome(*changes: Revert, answers: dict[int, Answer], commits: tuple[CommitId, ...] = ()) -> Outcome:
+def outcome(*changes: Change, answers: dict[int, Answer], commits: tuple[CommitId, ...] = ()) -> Outcome:
     """Make what a pass comes to: all its changes written, one commit each."""
     decision = Passes(MemoryRepository(SOURCE_FILES)).look()
     decision = replace(decision, plan=Plan(changes=changes, answers=answers), tips=replace(decision.tips, output=FIRST))
@@ -99,7 +100,7 @@ def test_receipt_names_the_commit_of_the_change_that_carries_the_order() -> None
     assert receipt.result(0).commit == SECOND
 
 
-def steered(written: tuple[Revert, ...]) -> OrderResult:
+def steered(written: tuple[Change, ...]) -> OrderResult:
     """Order the reverts of two placements of which these are written."""
     queue = OrderQueue(Calls())
     receipt = queue.submit(order())

@@ -10,8 +10,9 @@ from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.reconcile import Memory, Outcome, World, reconcile_once
 from reconciler.daemon.source import SourceReader
 from reconciler.daemon.status import status
+from reconciler.model.action import Action
 from reconciler.model.capacity import Observed
-from reconciler.model.plan import Place, Reason
+from reconciler.model.plan import Reason
 from reconciler.model.workload import Json
 from reconciler.text.timestamps import format_time
 from tests.builders.egs_samples import sample
@@ -51,7 +52,7 @@ def test_egs_own_template_bursts_on_the_chart_that_it_names() -> None:
     assert [
         (change.placement.cluster, change.placement.replicas)
         for change in made.plan.changes
-        if isinstance(change, Place)
+        if change.action is Action.PLACE
     ] == [("worker-2", 1)]
     (row,) = status(made.decision).workloads
     assert (row.wanted, row.running, row.deficit) == (4, 1, 3)

@@ -19,8 +19,9 @@ from reconciler.daemon.snapshot import LatestSnapshot
 from reconciler.daemon.source import SourceReader
 from reconciler.daemon.sweeper import GRACE, LONGEST_GRACE, Sweeper, SweepWorld
 from reconciler.errors import Conflict, InvalidInput, LostBranch, Transient
+from reconciler.model.action import Action
 from reconciler.model.capacity import Observed
-from reconciler.model.plan import EndReason, Revert
+from reconciler.model.plan import EndReason
 from tests.builders.passes import SOURCE_FILES, Passes
 from tests.builders.remote import Remote
 from tests.fakes.memory_repository import MemoryRepository
@@ -141,7 +142,7 @@ def test_a_pass_that_does_not_end_keeps_no_burst_beyond_its_end(watched: Watched
     assert watched.sweeper.is_due()
     outcome = watched.sweeper.sweep()
     (ended,) = outcome.plan.changes
-    assert isinstance(ended, Revert)
+    assert ended.action is Action.REVERT
     assert ended.why is EndReason.EXPIRED
     assert watched.passes.placements() == []
     # No pass has ended since, and the placement is not ended twice.

@@ -10,6 +10,7 @@ from reconciler.core.decide.decide import decide
 from reconciler.core.decide.orders.rebalance import rebalance
 from reconciler.core.ledger.proposal_record import approval_path, proposal_path, read_proposal, write_proposal
 from reconciler.core.observe.demand import next_history
+from reconciler.model.action import Action
 from reconciler.model.approval import Approval, ApprovalRule, BurstProposal, ProposalEnd
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.demand import Demand
@@ -17,7 +18,7 @@ from reconciler.model.ids import ClusterName, TemplateName, WorkloadId, Workspac
 from reconciler.model.ledger import Ledger
 from reconciler.model.manifest_source import MadeFrom
 from reconciler.model.placement import RestraintKind
-from reconciler.model.plan import Approve, EndProposal, Move, Place, Plan, Propose, Reason, Resize
+from reconciler.model.plan import Change, Plan, Reason
 from reconciler.model.policy import BurstPolicy, Desired, Distribution, Renewal, StrategyName
 from tests.builders.inputs import (
     NOW,
@@ -50,12 +51,12 @@ def asking(rule: ApprovalRule = ALWAYS, *, policy: BurstPolicy | None = None, **
 
 
 def proposed(made: Plan) -> BurstProposal:
-    (change,) = (change for change in made.changes if isinstance(change, Propose))
+    (change,) = (change for change in made.changes if change.action is Action.PROPOSE)
     return change.proposal
 
 
-def ended(made: Plan) -> EndProposal:
-    (change,) = (change for change in made.changes if isinstance(change, EndProposal))
+def ended(made: Plan) -> Change:
+    (change,) = (change for change in made.changes if change.action is Action.END_PROPOSAL)
     return change
 
 
@@ -72,12 +73,14 @@ def shown(proposal: BurstProposal) -> list[tuple[str, int]]:
 
 def placed(made: Plan) -> list[tuple[str, int]]:
     return [
-        (change.placement.cluster, change.placement.replicas) for change in made.changes if isinstance(change, Place)
+        (change.placement.cluster, change.placement.replicas)
+        for change in made.changes
+        if change.action is Action.PLACE
     ]
 
 
 def kinds(made: Plan) -> list[type]:
-    return [type(change) for change in made.changes]
+    return [change.action for change in made.changes]
 
 
 def first(*rooms: ClusterObservation, missing: int = 3, wanted: Desired | None = None) -> BurstProposal:
@@ -87,7 +90,7 @@ def first(*rooms: ClusterObservation, missing: int = 3, wanted: Desired | None =
 def test_burst_is_proposed_with_what_would_be_placed_and_its_price() -> None:
     made = plan(short(3), free("worker-2", 2), free("worker-3", 8), wanted=asking())
     proposal = proposed(made)
-    assert kinds(made) == [Propose]
+    assert kinds(made) == [Action.PROPOSE]
     assert shown(proposal) == [("worker-2", 2), ("worker-3", 1)]
     assert (proposal.gpus, proposal.dollars_per_hour) == (3, 8.0)
     assert proposal.placements[0].duration == timedelta(minutes=10)
@@ -126,7 +129,7 @@ def test_approved_burst_is_placed_as_shown_and_its_proposal_ends_before() -> Non
     proposal = first()
     there = awaited(proposal, approved=True)
     made = plan(short(3), free("worker-2", 8), wanted=asking(), there=there, now=NOW)
-    assert kinds(made) == [EndProposal, Place]
+    assert kinds(made) == [Action.END_PROPOSAL, Action.PLACE]
     assert placed(made) == [("worker-2", 3)]
     assert (ended(made).why, ended(made).approvals) == (ProposalEnd.APPROVED, tuple(there.approvals))
 
@@ -143,7 +146,7 @@ def test_more_that_is_missing_is_proposed_after_what_was_approved() -> None:
     there = awaited(first(), approved=True)
     made = plan(short(5), free("worker-2", 8), wanted=asking(), there=there)
     assert placed(made) == [("worker-2", 3)]
-    placement_made = next(change.placement for change in made.changes if isinstance(change, Place))
+    placement_made = next(change.placement for change in made.changes if change.action is Action.PLACE)
     later = plan(short(5), free("worker-2", 5), wanted=asking(), there=ledger(placement_made))
     (grown,) = proposed(later).placements
     assert (grown.replicas, grown.beside) == (2, 3)
@@ -153,7 +156,7 @@ def test_approved_growth_is_a_resize() -> None:
     there = ledger(placement("worker-2", 3))
     proposal = proposed(plan(short(5), free("worker-2", 8), wanted=asking(), there=there))
     made = plan(short(5), free("worker-2", 8), wanted=asking(), there=awaited(proposal, approved=True, there=there))
-    assert kinds(made) == [EndProposal, Resize]
+    assert kinds(made) == [Action.END_PROPOSAL, Action.RESIZE]
 
 
 @pytest.mark.parametrize(
@@ -211,7 +214,7 @@ def test_what_can_be_placed_instead_is_proposed_in_the_same_pass() -> None:
     made = plan(
         short(3), free("worker-2", 1), free("worker-3", 8), wanted=asking(), there=awaited(first(), approved=True)
     )
-    assert kinds(made) == [EndProposal, Propose]
+    assert kinds(made) == [Action.END_PROPOSAL, Action.PROPOSE]
     assert shown(proposed(made)) == [("worker-2", 1), ("worker-3", 2)]
 
 
@@ -234,7 +237,7 @@ def test_approved_burst_waits_for_a_cluster_that_is_out_of_sight() -> None:
 def test_proposal_lapses_and_its_workload_is_held() -> None:
     later = NOW + timedelta(hours=1)
     made = plan(short(3, at=later), free("worker-2", 8, at=later), wanted=asking(), there=awaited(first()), now=later)
-    assert kinds(made) == [EndProposal]
+    assert kinds(made) == [Action.END_PROPOSAL]
     assert ended(made).why is ProposalEnd.TIMED_OUT
     restraint = ended(made).restraint
     assert restraint is not None
@@ -250,7 +253,7 @@ def test_approval_that_is_seen_after_its_time_is_proposed_anew() -> None:
     later = NOW + timedelta(hours=1)
     there = awaited(first(), approved=True)
     made = plan(short(3, at=later), free("worker-2", 8, at=later), wanted=asking(), there=there, now=later)
-    assert kinds(made) == [EndProposal, Propose]
+    assert kinds(made) == [Action.END_PROPOSAL, Action.PROPOSE]
     assert ended(made).why is ProposalEnd.NOT_PLACED
 
 
@@ -270,14 +273,14 @@ def test_proposal_whose_demand_is_gone_for_the_window_is_withdrawn() -> None:
 
 def test_policy_that_asks_no_more_places_at_once() -> None:
     made = plan(short(3), free("worker-2", 8), wanted=desired(clusters=CLUSTERS), there=awaited(first()))
-    assert kinds(made) == [EndProposal, Place]
+    assert kinds(made) == [Action.END_PROPOSAL, Action.PLACE]
     assert ended(made).why is ProposalEnd.WITHDRAWN
 
 
 def test_settled_proposal_without_room_is_replaced_by_what_has_room() -> None:
     there = awaited(first())
     soon, later = NOW + timedelta(minutes=4), NOW + timedelta(minutes=5)
-    for moment, expected in ((soon, []), (later, [EndProposal, Propose])):
+    for moment, expected in ((soon, []), (later, [Action.END_PROPOSAL, Action.PROPOSE])):
         rooms = free("worker-2", 1, at=moment), free("worker-3", 8, at=moment)
         made = plan(short(3, at=moment), *rooms, wanted=asking(), there=there, now=moment)
         assert kinds(made) == expected
@@ -295,7 +298,7 @@ def test_settled_proposal_stands_where_nothing_else_has_room() -> None:
 def test_settled_proposal_of_more_than_is_missing_is_replaced() -> None:
     later = NOW + timedelta(minutes=5)
     made = plan(short(2, at=later), free("worker-2", 8, at=later), wanted=asking(), there=awaited(first()), now=later)
-    assert kinds(made) == [EndProposal, Propose]
+    assert kinds(made) == [Action.END_PROPOSAL, Action.PROPOSE]
     assert shown(proposed(made)) == [("worker-2", 2)]
 
 
@@ -303,7 +306,7 @@ def test_approval_without_its_proposal_is_removed() -> None:
     proposal = first()
     there = replace(awaited(proposal, approved=True), proposals={})
     made = plan(short(0), free("worker-2", 8), wanted=asking(), there=there)
-    assert kinds(made) == [EndProposal]
+    assert kinds(made) == [Action.END_PROPOSAL]
     assert ended(made).why is ProposalEnd.TOO_LATE
 
 
@@ -320,7 +323,7 @@ def test_approval_without_its_proposal_is_removed() -> None:
 )
 def test_rule_says_what_is_approved(rule: ApprovalRule, *, asked: bool) -> None:
     made = plan(short(3), free("worker-2", 8), wanted=asking(rule))
-    assert kinds(made) == ([Propose] if asked else [Place])
+    assert kinds(made) == ([Action.PROPOSE] if asked else [Action.PLACE])
 
 
 def test_bound_counts_what_the_workload_has_elsewhere() -> None:
@@ -331,7 +334,7 @@ def test_bound_counts_what_the_workload_has_elsewhere() -> None:
 
 def test_unknown_price_counts_as_more() -> None:
     wanted = desired(replace(ordering("worker-2"), approval=ApprovalRule(above_dollars_per_hour=1000)))
-    assert kinds(plan(short(3), free("worker-2", 8), wanted=wanted)) == [Propose]
+    assert kinds(plan(short(3), free("worker-2", 8), wanted=wanted)) == [Action.PROPOSE]
 
 
 def test_two_workloads_are_proposed_in_one_pass() -> None:
@@ -339,14 +342,14 @@ def test_two_workloads_are_proposed_in_one_pass() -> None:
     primary = short(3)
     both = replace(primary, workloads=(*primary.workloads, *short(3, workload=OTHER).workloads))
     made = plan(both, free("worker-2", 4), wanted=wanted)
-    assert kinds(made) == [Propose, Propose]
+    assert kinds(made) == [Action.PROPOSE, Action.PROPOSE]
 
 
 def test_burst_that_was_approved_moves_to_no_cluster_by_itself() -> None:
     there = ledger(placement("worker-2", 3))
     draining = asking(policy=ordering("worker-3"))
     made = plan(short(3), free("worker-2", 8), free("worker-3", 8), wanted=draining, there=there)
-    assert not any(isinstance(change, Move) for change in made.changes)
+    assert not any(change.action is Action.MOVE for change in made.changes)
 
 
 def test_decision_is_the_same_for_the_same_input() -> None:
@@ -355,7 +358,7 @@ def test_decision_is_the_same_for_the_same_input() -> None:
 
 
 def test_yes_of_a_person_is_no_placement_by_itself() -> None:
-    assert Approve not in kinds(plan(short(3), free("worker-2", 8), wanted=asking()))
+    assert Action.APPROVE not in kinds(plan(short(3), free("worker-2", 8), wanted=asking()))
 
 
 def test_nothing_is_placed_without_its_yes_however_many_take_each_others_room() -> None:
@@ -371,11 +374,11 @@ def test_nothing_is_placed_without_its_yes_however_many_take_each_others_room() 
     there, rounds = ledger(), 0
     while True:
         made = plan(all_short, free("worker-2", 3), wanted=wanted, there=there)
-        assert set(kinds(made)) <= {Propose}
+        assert set(kinds(made)) <= {Action.PROPOSE}
         if not made.changes:
             break
         rounds += 1
-        new = {change.proposal.workload: change.proposal for change in made.changes if isinstance(change, Propose)}
+        new = {change.proposal.workload: change.proposal for change in made.changes if change.action is Action.PROPOSE}
         there = replace(there, proposals={**there.proposals, **new})
     assert set(there.proposals) == set(workloads)
     assert rounds > 1
@@ -454,4 +457,4 @@ def test_rebalance_begins_nothing_where_an_approval_is_needed() -> None:
     made = rebalance(
         inputs(short(4), free("worker-2", 8), free("worker-3", 8), wanted=wanted, there=there), VLLM, by="Ada"
     )
-    assert not [change for change in made.changes if isinstance(change, Place)]
+    assert not [change for change in made.changes if change.action is Action.PLACE]

@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.orders.rebalance import rebalance
 from reconciler.core.explain.workload import explain
+from reconciler.model.action import Action
 from reconciler.model.approval import ApprovalRule
 from reconciler.model.capacity import ClusterObservation, PendingPods
 from reconciler.model.demand import Sample
 from reconciler.model.ids import ClusterName, TemplateName, WorkloadId
 from reconciler.model.placement import Placement
-from reconciler.model.plan import Move, Place, Plan, Reason, Resize, Revert
+from reconciler.model.plan import Plan, Reason
 from reconciler.model.policy import BurstPolicy, Distribution, GroupTopology, SetDivision, StrategyName
 from reconciler.model.workload import WorkloadRef
 from tests.builders.examples import examples
@@ -39,13 +40,13 @@ def counts(decided: Plan) -> dict[ClusterName, int]:
     """Return the groups of each changed placement as they will be."""
     made = dict[ClusterName, int]()
     for change in decided.changes:
-        if isinstance(change, Place):
+        if change.action is Action.PLACE:
             made[change.placement.cluster] = change.placement.replicas
-        elif isinstance(change, Resize):
+        elif change.action is Action.RESIZE:
             made[change.after.cluster] = change.after.replicas
-        elif isinstance(change, Revert):
+        elif change.action is Action.REVERT:
             made[change.placement.cluster] = 0
-        elif isinstance(change, Move):
+        elif change.action is Action.MOVE:
             made |= {change.before.cluster: 0, change.after.cluster: change.after.replicas}
     return made
 
@@ -143,7 +144,7 @@ def test_two_sets_of_one_pass_do_not_share_room() -> None:
     home, more = lacks(8, running=0), short(8, running=0, replica=shape(8), workload=SECOND)
     home = replace(home, workloads=(*home.workloads, *more.workloads))
     decided = plan(home, free("worker-2", *GROUP * 2), free("worker-3", *GROUP), wanted=wanted)
-    placed = [change.placement for change in decided.changes if isinstance(change, Place)]
+    placed = [change.placement for change in decided.changes if change.action is Action.PLACE]
     by_cluster = {
         name: sum(each.replicas for each in placed if each.cluster == name) for name in ("worker-2", "worker-3")
     }

@@ -9,12 +9,13 @@ import pytest
 from reconciler.core.commits.templates import render_templates
 from reconciler.core.decide.decide import decide
 from reconciler.core.explain.workload import Explanation, explain
+from reconciler.model.action import Action
 from reconciler.model.capacity import ClusterObservation, MissingReplicas, Node, Pool
 from reconciler.model.gpr import GprTerms, GpuLimits, WorkspaceLimits
 from reconciler.model.ids import ClusterName, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.kubernetes.scheduling import Taint
 from reconciler.model.ledger import Ledger
-from reconciler.model.plan import Place, Plan, Reason, Resize, Revert
+from reconciler.model.plan import Plan, Reason
 from reconciler.model.policy import BurstPolicy, Desired, GroupTopology
 from reconciler.model.workload import Json, WorkloadRef
 from tests.builders.group_bursts import SET, burst, fleet, group, lacks, roomy
@@ -49,7 +50,7 @@ def refusal_message(of: Plan) -> str:
 
 def placed(of: Plan) -> tuple[str, int]:
     (change,) = of.changes
-    assert isinstance(change, Place)
+    assert change.action is Action.PLACE
     return change.placement.cluster, change.placement.replicas
 
 
@@ -88,7 +89,7 @@ def test_a_replica_that_is_two_groups_is_missing_where_either_lacks_a_pod() -> N
 def test_an_expression_counts_groups_and_the_placement_says_how_many_pods_one_has() -> None:
     made, wanted = plan(lacks(8), free("worker-2", *[8] * 8), wanted=fleet(SET)), fleet(SET)
     (change,) = made.changes
-    assert isinstance(change, Place)
+    assert change.action is Action.PLACE
     assert (change.placement.replicas, change.placement.shape) == (2, group())
     (rendered,) = render_templates(made, wanted).values()
     assert rendered.spec is not None
@@ -99,7 +100,7 @@ def test_two_groups_go_past_a_cluster_that_holds_only_one() -> None:
     made = plan(lacks(8), free("worker-2", *[8] * 7), free("worker-3", *[8] * 8), wanted=fleet(SET))
     assert placed(made) == ("worker-3", 2)
     (change,) = made.changes
-    assert isinstance(change, Place)
+    assert change.action is Action.PLACE
     (refused,) = change.refused
     assert refused.message == "needs 8 GPUs for each of 8 pods, has room for 7"
 
@@ -155,7 +156,7 @@ def test_more_groups_come_to_the_cluster_that_has_the_others_as_a_resize() -> No
     there = burst()
     made = plan(lacks(8), free("worker-2", *[8] * 4, bound={there.name: 4}), wanted=fleet(SET), there=ledger(there))
     (change,) = made.changes
-    assert isinstance(change, Resize)
+    assert change.action is Action.RESIZE
     assert (change.after.path, change.after.replicas) == (there.path, 2)
 
 
@@ -181,7 +182,7 @@ def test_a_group_that_is_no_longer_missing_is_taken_off_and_the_others_stay_in_t
     seen = lacks(4, running=12, deficit_since=NOW - seconds(600))
     made = plan(seen, free("worker-2", bound={there.name: 8}), wanted=fleet(SET), there=ledger(there))
     (change,) = made.changes
-    assert isinstance(change, Resize)
+    assert change.action is Action.RESIZE
     assert (change.after.path, change.after.replicas) == (there.path, 1)
 
 
@@ -197,7 +198,7 @@ def test_what_reads_no_replicas_goes_out_as_one_copy_whichever_of_its_pods_is_mi
     made = plan(lacks(pods, running=0), roomy("worker-2", 8, 8), wanted=wanted)
     assert placed(made) == ("worker-2", 1)
     (change,) = made.changes
-    assert isinstance(change, Place)
+    assert change.action is Action.PLACE
     assert change.placement.shape.group_size == 3  # the workers, which have GPUs
 
 
@@ -258,12 +259,12 @@ def test_the_end_of_the_demand_ends_the_whole_copy() -> None:
     seen = lacks(0, running=4, deficit_since=NOW - seconds(600))
     made = plan(seen, free("worker-2", 0, bound={there.name: 3}), wanted=wanted, there=ledger(there))
     (change,) = made.changes
-    assert isinstance(change, Revert)
+    assert change.action is Action.REVERT
 
 
 def test_gpus_are_those_of_the_pods() -> None:
     (change,) = plan(lacks(4), free("worker-2", *[8] * 8), wanted=fleet(SET)).changes
-    assert isinstance(change, Place)
+    assert change.action is Action.PLACE
     assert change.choice.free.amounts[GPU] // 10**9 == 64
     assert change.placement.cluster == ClusterName("worker-2")
 
@@ -292,7 +293,7 @@ def test_the_choice_counts_the_groups_that_it_places() -> None:
     wanted = fleet(lws("{{ replicas }}", 4, leader=2))
     seen = lacks(8), roomy("worker-2", 8, 8, 8, 8, 8, 8, 4)
     (change,) = plan(*seen, wanted=wanted).changes
-    assert isinstance(change, Place)
+    assert change.action is Action.PLACE
     assert (change.placement.replicas, change.choice.fits) == (2, 2)
     assert [one.fits for one in explained(*seen, wanted=wanted).assessments][:1] == [2]
 
@@ -339,7 +340,7 @@ def test_a_burst_that_goes_whole_evicts_only_for_all_of_it() -> None:
         seen = replace(free("worker-2", bound={weak.name: 4}), pools=(there,))
         limits = {VLLM.workspace: WorkspaceLimits(workspace=VLLM.workspace, evicts=True)}
         outcome = plan(lacks(8), seen, wanted=replace(wanted, limits=limits), there=held)
-        return [type(change).__name__ for change in outcome.changes]
+        return [change.action for change in outcome.changes]
 
     assert made(0, 0, 0, 0, 8, 8, 8) == []
     assert made(0, 0, 0, 0, 8, 8, 8, 8)[0] == "Revert"
@@ -361,7 +362,7 @@ def test_a_job_evicts_for_all_of_it_and_never_for_a_topology_domain() -> None:
         pool = Pool(name="gpu", nodes=there, labels={"rack": "r0"})
         seen = replace(free("worker-2", bound={weak.name: 4}), pools=(pool,))
         primary = short(replicas, running=0, held=True, replica=shape(8))
-        return [type(change).__name__ for change in plan(primary, seen, wanted=wanted, there=held).changes]
+        return [change.action for change in plan(primary, seen, wanted=wanted, there=held).changes]
 
     assert made(8, 0, 0, 0, 0, 8, 8, 8) == []
     assert made(8, 0, 0, 0, 0, 8, 8, 8, 8)[0] == "Revert"
@@ -372,7 +373,7 @@ def test_a_head_with_gpus_counts_for_none_of_its_workers() -> None:
     made = ray("{{ replicas }}")
     made["spec"] = {**made["spec"], "headGroupSpec": {"rayStartParams": {}, "template": pods(4)}}
     (change,) = plan(lacks(4, running=0), roomy("worker-2", 8, 8), wanted=fleet(made)).changes
-    assert isinstance(change, Place)
+    assert change.action is Action.PLACE
     assert (change.placement.replicas, change.placement.shape.group_size) == (3, 1)
 
 

@@ -8,10 +8,11 @@ import pytest
 
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.explain.workload import explain
+from reconciler.model.action import Action
 from reconciler.model.approval import ApprovalRule
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.ids import ClusterName, TemplateName, WorkloadId
-from reconciler.model.plan import Move, Place, Plan, Reason
+from reconciler.model.plan import Plan, Reason
 from reconciler.model.policy import BurstPolicy, Desired, GroupTopology, TopologyMode
 from reconciler.model.score import ScorerName, ScorerWeight
 from reconciler.model.units import ONE, Quantity, Resources, total
@@ -53,7 +54,9 @@ def preferred(*more: ScorerWeight) -> BurstPolicy:
 
 def places(decided: Plan) -> list[tuple[ClusterName, int]]:
     return [
-        (change.placement.cluster, change.placement.replicas) for change in decided.changes if isinstance(change, Place)
+        (change.placement.cluster, change.placement.replicas)
+        for change in decided.changes
+        if change.action is Action.PLACE
     ]
 
 
@@ -80,7 +83,7 @@ def waiting() -> ClusterObservation:
 def test_a_group_goes_where_one_domain_holds_it_whole() -> None:
     decided = plan(lacks(4), racks(*DIVIDED), racks(WHOLE, name="worker-3"), wanted=fleet(SET, policy=required()))
     (place,) = decided.changes
-    assert isinstance(place, Place)
+    assert place.action is Action.PLACE
     assert place.placement.cluster == "worker-3"
     assert [refusal.message for refusal in place.refused] == [
         "wants its 4 pods in one domain of rack: the largest of 2 domains, r0, holds 2 of 4"
@@ -102,7 +105,7 @@ def test_each_group_has_a_domain_and_several_may_share_it() -> None:
 @pytest.mark.parametrize(("each", "fits"), [([(8,) * 8, (8,) * 7], 3), ([(16, 16), (32,)], 2), ([(8,) * 6], 1)])
 def test_the_groups_that_fit_are_counted_by_domain(each: list[tuple[int, ...]], fits: int) -> None:
     (place,) = plan(lacks(4), racks(*each), wanted=fleet(SET, policy=required("rack", "worker-2"))).changes
-    assert isinstance(place, Place)
+    assert place.action is Action.PLACE
     assert place.choice is not None
     assert place.choice.fits == fits
 
@@ -153,7 +156,7 @@ def with_cpus(seen: ClusterObservation) -> ClusterObservation:
 def test_a_cluster_of_workers_is_one_group_and_does_not_grow_into_a_domain_that_nobody_knows() -> None:
     wanted = fleet(ray_cluster(), policy=ordering("worker-2"))
     (place,) = plan(lacks(2, running=0), with_cpus(racks((8, 8))), wanted=wanted).changes
-    assert isinstance(place, Place)
+    assert place.action is Action.PLACE
     assert place.placement.shape.obstacle == ""
     divided = plan(lacks(2, running=0), with_cpus(racks((3, 3), (3, 4))), wanted=wanted)
     assert refusals(divided) == []  # one worker and the head
@@ -177,7 +180,7 @@ def test_bursts_of_one_pass_whose_policies_differ_in_topology_alone_get_answers_
     home, other = (short(4, running=0, held=True, replica=shape(8), workload=workload) for workload in (free_, bound))
     home = replace(home, workloads=(*home.workloads, *other.workloads))
     decided = plan(home, racks(*DIVIDED, *DIVIDED), wanted=wanted)
-    assert [change.placement.workload for change in decided.changes if isinstance(change, Place)] == [free_]
+    assert [change.placement.workload for change in decided.changes if change.action is Action.PLACE] == [free_]
     (held,) = decided.suppressed
     assert held.workload == bound
     assert "in one domain of rack" in held.refusals[0].message
@@ -223,7 +226,7 @@ def test_a_job_that_goes_whole_shares_a_domain(made: Json, policy: BurstPolicy) 
     decided = plan(waiting(), racks(*DIVIDED), racks(WHOLE, name="worker-3"), wanted=once(made, policy))
     assert places(decided) == [("worker-3", 4)]
     (place,) = decided.changes
-    assert isinstance(place, Place)
+    assert place.action is Action.PLACE
     assert place.choice is not None
     assert place.choice.because == "one domain of rack for its 4 pods"
     decided = plan(waiting(), racks(*DIVIDED), wanted=once(made, policy))
@@ -276,7 +279,7 @@ def test_a_job_that_a_policy_takes_from_its_cluster_moves_to_one_domain() -> Non
 
     def moved(seen: ClusterObservation) -> bool:
         decided = plan(waiting(), racks(WHOLE), seen, wanted=wanted, there=ledger(stands))
-        return any(isinstance(change, Move) for change in decided.changes)
+        return any(change.action is Action.MOVE for change in decided.changes)
 
     assert moved(racks(WHOLE, name="worker-3"))
     assert not moved(racks(*DIVIDED, name="worker-3"))
@@ -308,7 +311,7 @@ def test_a_preferred_topology_comes_first_where_it_holds_and_refuses_nothing() -
     wanted = fleet(SET, policy=preferred())
     seen = [lacks(4), racks(*DIVIDED), racks(WHOLE, name="worker-3")]
     (place,) = plan(*seen, wanted=wanted).changes
-    assert isinstance(place, Place)
+    assert place.action is Action.PLACE
     assert place.placement.cluster == "worker-3"
     assert place.choice is not None
     assert [(score.value, score.detail) for score in place.choice.scores] == [

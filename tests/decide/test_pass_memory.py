@@ -13,13 +13,14 @@ from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.pass_memory import PassMemory
 from reconciler.core.fleet.cluster_order import ClusterOrder
+from reconciler.model.action import Action
 from reconciler.model.budget import NO_BUDGETS, Budgets, BudgetState
 from reconciler.model.capacity import Observed
 from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.model.kubernetes.scheduling import Taint
 from reconciler.model.ledger import Ledger
 from reconciler.model.placement import Placement
-from reconciler.model.plan import Place, Plan, Reason, Resize, Revert
+from reconciler.model.plan import Plan, Reason
 from tests.builders.examples import examples
 from tests.builders.input_entries import LAZY, changed, entries
 from tests.builders.inputs import VLLM, cluster, desired, free, inputs, ledger, ordering, placement, seconds, short
@@ -44,13 +45,10 @@ def landed(before: PassInput, plan: Plan) -> Ledger:
     put: dict[str, Placement] = {}
     gone: set[str] = set()
     for change in plan.changes:
-        match change:
-            case Place(placement=made) | Resize(after=made):
-                put[made.path] = made
-            case Revert(placement=made):
-                gone.add(made.path)
-            case _:
-                pass
+        if change.action in (Action.PLACE, Action.RESIZE):
+            put[change.placement.path] = change.placement
+        elif change.action is Action.REVERT:
+            gone.add(change.placement.path)
     return replace(before.ledger, placements=before.ledger.placements.changed(put, gone))
 
 
@@ -163,5 +161,5 @@ def test_a_burst_that_waits_is_placed_once_there_is_room() -> None:
     then = after(first, seconds(1))
     roomy = {**then.observed.clusters, ClusterName("worker-3"): free("worker-3", 4, at=then.now)}
     (place,) = decide(replace(then, observed=Observed(clusters=roomy)), memory).changes
-    assert isinstance(place, Place)
+    assert place.action is Action.PLACE
     assert (place.placement.cluster, place.placement.replicas) == ("worker-3", 3)

@@ -14,11 +14,12 @@ from reconciler.core.decide.decide import decide
 from reconciler.core.decide.steps.follow_requests import requests_after
 from reconciler.core.ledger.request_record import write_request
 from reconciler.core.observe.rollouts import ClusterRollouts, RolloutFailure, Rollouts
+from reconciler.model.action import Action
 from reconciler.model.gpr import GprTerms
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.ledger import Drift, Ledger, Placements
 from reconciler.model.placement import Placement
-from reconciler.model.plan import Extend, Place, Plan, Revert
+from reconciler.model.plan import Plan
 from reconciler.model.request import Request, RequestRecord
 from reconciler.model.rollout import EngineState
 from tests.builders.examples import examples
@@ -88,12 +89,12 @@ def applied(ledger: Ledger, step: Step, plan: Plan) -> Ledger:
     """Return the ledger after a person's deletions and the plan."""
     placements = {path: one for path, one in ledger.placements.items() if one.cluster not in step.deleted}
     for change in plan.changes:
-        if isinstance(change, Place):
+        if change.action is Action.PLACE:
             assert change.placement.path not in placements
             placements[change.placement.path] = replace(change.placement, digest="sha256-1")
-        elif isinstance(change, Extend):
+        elif change.action is Action.EXTEND:
             placements[change.after.path] = change.after
-        elif isinstance(change, Revert):
+        elif change.action is Action.REVERT:
             placements.pop(change.placement.path, None)
     return replace(ledger, placements=Placements(placements), requests=requests_after(ledger.requests, plan))
 

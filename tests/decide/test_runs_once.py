@@ -10,8 +10,9 @@ import pytest
 from reconciler.core.decide.decide import decide
 from reconciler.core.workloads.builtin_kinds import NO_KINDS
 from reconciler.core.workloads.single_run import runs_once
+from reconciler.model.action import Action
 from reconciler.model.demand import Demand
-from reconciler.model.plan import EndReason, Place, Plan, Reason, Revert
+from reconciler.model.plan import EndReason, Plan, Reason
 from reconciler.model.policy import Desired
 from reconciler.model.workload import DeploySpec, Json, WorkloadRef
 from tests.builders.fleet_files import FLEET, load
@@ -39,7 +40,9 @@ def made_of(manifest: Json) -> Desired:
 
 def placed(decided: Plan) -> list[tuple[str, int]]:
     return [
-        (change.placement.cluster, change.placement.replicas) for change in decided.changes if isinstance(change, Place)
+        (change.placement.cluster, change.placement.replicas)
+        for change in decided.changes
+        if change.action is Action.PLACE
     ]
 
 
@@ -128,7 +131,7 @@ def test_a_copy_elsewhere_ends_at_once_where_the_one_at_home_has_begun(missing: 
     there = ledger(placement("worker-2", 6, created=NOW - timedelta(seconds=30)))
     decided = plan(short(missing, running=running), free("worker-2", 2), wanted=made_of(INDEXED), there=there)
     (revert,) = decided.changes
-    assert isinstance(revert, Revert)
+    assert revert.action is Action.REVERT
     assert revert.why is EndReason.DEMAND_GONE
     assert revert.detail == f"{running} pods of it run on worker-1, and the copy elsewhere would do the same work again"
 
@@ -140,7 +143,7 @@ def test_a_copy_elsewhere_ends_at_once_where_kueue_has_begun_the_one_at_home_wit
     there = ledger(placement("worker-2", 6, created=NOW - timedelta(seconds=30)))
     begun = short(0, running=0, started=BY_MULTIKUEUE)
     (revert,) = plan(begun, free("worker-2", 2), wanted=made_of(INDEXED), there=there).changes
-    assert isinstance(revert, Revert)
+    assert revert.action is Action.REVERT
     assert revert.why is EndReason.DEMAND_GONE
     assert revert.detail == f"on worker-1 {BY_MULTIKUEUE}, and the copy elsewhere would do the same work again"
 

@@ -12,8 +12,8 @@ from reconciler.core.capacity.pod_requirements import Gang, ManifestPods, pods_o
 from reconciler.core.expressions import render
 from reconciler.core.fleet.read_file import assemble, parse_file
 from reconciler.core.schema import yaml
+from reconciler.model.action import Action
 from reconciler.model.ids import CommitId
-from reconciler.model.plan import Place
 from reconciler.model.units import ONE
 from reconciler.model.workload import Json
 from tests.builders.deploy_specs import context
@@ -101,7 +101,7 @@ def started(nodes: tuple[int, ...]) -> str:
     made = plan(lacks(5, running=0), *seen, wanted=wanted)
     if made.changes:
         (change,) = made.changes
-        assert isinstance(change, Place)
+        assert change.action is Action.PLACE
         where = f"{change.placement.cluster}: {change.choice.because or 'all of it'}"
     else:
         where = made.suppressed[0].message.partition(";")[0]

@@ -11,9 +11,10 @@ from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.explain.gprs import GprView, gpr_views
 from reconciler.core.ledger.lifecycle import cool_down, hold, run_hold
 from reconciler.core.observe.rollouts import ClusterRollouts, Rollouts
+from reconciler.model.action import Action
 from reconciler.model.gpr import GprState, GprTerms, GpuAsk
 from reconciler.model.placement import Origin, RestraintKind
-from reconciler.model.plan import EndReason, Place, Plan, Revert
+from reconciler.model.plan import Change, EndReason, Plan
 from reconciler.model.request import Ended, Provisioning
 from tests.builders.gprs import TRAIN, binding, gpr_template, record, request
 from tests.builders.group_bursts import SET, lacks
@@ -110,7 +111,7 @@ def test_a_workload_that_is_partly_served_has_one_gpr_of_each_sort() -> None:
 def test_what_the_plan_ends_is_on_its_way_out(why: EndReason, state: GprState) -> None:
     there = placement()
     seen = inputs(short(3), free("worker-2", 8, bound={there.name: 3}), there=ledger(there))
-    (one,) = gpr_views(seen, Plan(changes=(Revert(placement=there, why=why, detail="so it is"),)))
+    (one,) = gpr_views(seen, Plan(changes=(Change(action=Action.REVERT, before=there, why=why, detail="so it is"),)))
     assert (one.state, one.reason) == (state, f"{why}: so it is")
 
 
@@ -165,7 +166,7 @@ def test_what_the_plan_places_is_pending_with_the_name_it_will_have() -> None:
     seen = inputs(short(3), free("worker-2", 8))
     plan = decide(seen)
     (change,) = plan.changes
-    assert isinstance(change, Place)
+    assert change.action is Action.PLACE
     (one,) = gpr_views(seen, plan)
     assert (one.state, one.placement) == (GprState.PENDING, change.placement.name)
 

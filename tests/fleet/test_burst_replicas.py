@@ -11,8 +11,9 @@ import pytest
 from reconciler.core.commits.templates import render_templates
 from reconciler.core.fleet.burst_replicas import copy_above_maximum
 from reconciler.core.fleet.replica_paths import REPLICAS
+from reconciler.model.action import Action
 from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
-from reconciler.model.plan import Plan, Resize
+from reconciler.model.plan import Change, Plan
 from reconciler.model.policy import BurstPolicy, Desired
 from reconciler.model.workload import Json, WorkloadTemplate
 from tests.builders.fleet_files import FLEET, errors, load, warnings
@@ -68,14 +69,18 @@ def template(desired: Desired) -> WorkloadTemplate:
 def written(desired: Desired, replicas: int = 3) -> list[Any]:
     """Return the specs of the objects of a placement."""
     made = placement(replicas=replicas, workload=VLLM)
-    rendered = render_templates(Plan(changes=(Resize(before=made, after=made, detail=""),)), desired)[0]
+    rendered = render_templates(
+        Plan(changes=(Change(action=Action.RESIZE, before=made, after=made, detail=""),)), desired
+    )[0]
     assert rendered.spec is not None, rendered.problem
     return [resource.manifest["spec"] for resource in rendered.spec.manifests]
 
 
 def refusal(desired: Desired, replicas: int) -> str:
     made = placement(replicas=replicas, workload=VLLM)
-    return render_templates(Plan(changes=(Resize(before=made, after=made, detail=""),)), desired)[0].problem
+    return render_templates(Plan(changes=(Change(action=Action.RESIZE, before=made, after=made, detail=""),)), desired)[
+        0
+    ].problem
 
 
 def counts(desired: Desired, replicas: int = 3) -> list[Json]:

@@ -6,8 +6,9 @@ import pytest
 
 from reconciler.adapters.git import GitRepository
 from reconciler.daemon.source import SourceReader
+from reconciler.model.action import Action
 from reconciler.model.ids import WorkspaceName
-from reconciler.model.plan import Place, Reason
+from reconciler.model.plan import Reason
 from tests.builders.fleet_files import FLEET, errors, load
 from tests.builders.inputs import desired, free, ordering, plan, short
 from tests.builders.remote import Remote
@@ -61,7 +62,7 @@ def test_the_last_good_version_goes_on_and_a_mended_file_ends_the_matter(
 def test_nothing_begins_in_a_stalled_workspace_and_it_says_why_and_how_to_go_on() -> None:
     wanted = desired(ordering("worker-2"), stalled_workspaces=LLM)
     decided = plan(short(2), free("worker-2", 8), wanted=wanted)
-    assert not [change for change in decided.changes if isinstance(change, Place)]
+    assert not [change for change in decided.changes if change.action is Action.PLACE]
     (held,) = decided.suppressed
     (refusal,) = held.refusals
     assert refusal.reason is Reason.GPR_LIMIT

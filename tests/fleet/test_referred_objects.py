@@ -10,9 +10,10 @@ from reconciler.core.fleet.watched_workloads import live_sources
 from reconciler.core.observe.kubernetes.cluster_state import ClusterState
 from reconciler.core.observe.kubernetes.live_objects import observed_object
 from reconciler.core.observe.kubernetes.resources import TRAINING_RUNTIMES, Resource, needed_resources
+from reconciler.model.action import Action
 from reconciler.model.ids import ClusterName
 from reconciler.model.manifest_source import WorkloadSource
-from reconciler.model.plan import Place, Reason
+from reconciler.model.plan import Reason
 from reconciler.model.workload import Json
 from tests.builders.fleet_files import errors
 from tests.builders.passes import SOURCE_FILES, START, Passes
@@ -58,7 +59,7 @@ def test_a_job_bursts_by_what_the_runtime_on_its_primary_says() -> None:
     passes.objects = (observed_object(runtime(replicated(gpus=4), nodes=2)),)
     decision = passes.look()
     assert errors(decision.inputs.desired) == []
-    [place] = [change for change in decision.plan.changes if isinstance(change, Place)]
+    [place] = [change for change in decision.plan.changes if change.action is Action.PLACE]
     # Two pods of four GPUs have room on worker-3 alone.
     assert (place.placement.cluster, place.placement.shape.group_size) == ("worker-3", 2)
 

@@ -14,7 +14,8 @@ from reconciler.core.expressions.sandbox import shares
 from reconciler.core.fleet.admission import admit
 from reconciler.core.schema.egs.request import RequestDraft
 from reconciler.core.workloads.paths import at
-from reconciler.model.plan import Plan, Resize
+from reconciler.model.action import Action
+from reconciler.model.plan import Change, Plan
 from reconciler.model.policy import Desired
 from reconciler.model.request import Request
 from tests.builders.fleet_files import FLEET, cluster, errors, load, text, warnings
@@ -89,7 +90,9 @@ def fleet(*paths: str, template: str | None = None, head: str = HEAD) -> Desired
 def written(wanted: Desired, replicas: int) -> Any:
     """Return the object of a placement with such a share."""
     made = placement(replicas=replicas, workload=VLLM, subset="all")
-    sheet = render_templates(Plan(changes=(Resize(before=made, after=made, detail=""),)), wanted)[0]
+    sheet = render_templates(Plan(changes=(Change(action=Action.RESIZE, before=made, after=made, detail=""),)), wanted)[
+        0
+    ]
     assert sheet.spec is not None, sheet.problem
     return sheet.spec.manifests[0].manifest
 

@@ -10,9 +10,10 @@ from reconciler.adapters.git import GitRepository
 from reconciler.core.fleet.file import AbsentSpread
 from reconciler.core.fleet.read_file import parse_file
 from reconciler.daemon.source import SourceReader
+from reconciler.model.action import Action
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.kubernetes.workload_spread import Subset
-from reconciler.model.plan import Place, Plan, Reason
+from reconciler.model.plan import Plan, Reason
 from reconciler.model.policy import BurstPolicy, Desired, Distribution, StrategyName
 from reconciler.model.workload import Json
 from tests.builders.fleet_files import FLEET, errors, load
@@ -72,7 +73,7 @@ def test_the_targets_of_a_file_that_is_no_yaml_are_its_names_in_its_namespaces()
 
 
 def placed(decided: Plan) -> list[str]:
-    return [change.placement.cluster for change in decided.changes if isinstance(change, Place)]
+    return [change.placement.cluster for change in decided.changes if change.action is Action.PLACE]
 
 
 def test_a_stalled_workload_says_why_and_how_to_go_on() -> None:

@@ -14,6 +14,7 @@ from reconciler.daemon.branch import BranchReader
 from reconciler.errors import InvalidInput
 from reconciler.lab.branch_comparison import BranchComparison, BranchFiles, compare_branches
 from reconciler.lab.recorded_run import RecordedRun, RunFigures, time_to_ready
+from reconciler.model.action import Action
 from reconciler.model.capacity import (
     ClusterObservation,
     FailedObject,
@@ -24,7 +25,6 @@ from reconciler.model.capacity import (
 )
 from reconciler.model.ids import ClusterName, PlacementName, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.ledger import Ledger
-from reconciler.model.plan import Place
 from reconciler.text.timestamps import format_time
 from tests.builders.passes import SOURCE_FILES, START
 from tests.builders.recorded_passes import recorded
@@ -66,7 +66,7 @@ def test_same_files_change_nothing(run: Run) -> None:
 
 def test_run_makes_the_bursts_that_were_recorded(run: Run) -> None:
     _, records = run
-    first = next(record for record in records if any(isinstance(change, Place) for change in record.plan.changes))
+    first = next(record for record in records if any(change.action is Action.PLACE for change in record.plan.changes))
     bursts = [subject for at, subject in compared(run).before.commits if at == first.at]
     assert any("burst(llm/vllm): 3 replicas" in subject for subject in bursts)
 
@@ -108,7 +108,7 @@ def test_start_is_measured_where_the_next_pass_sees_a_ready_pod_already(run: Run
         (number, change.placement)
         for number, record in enumerate(unmeasured)
         for change in record.plan.changes
-        if isinstance(change, Place)
+        if change.action is Action.PLACE
     )
     following = next(record for record in unmeasured[number:] if record.at > unmeasured[number].at)
     seen = replace(following.observed.clusters[placement.cluster], ready={placement.name: 1})

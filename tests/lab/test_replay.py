@@ -19,8 +19,9 @@ from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.source import SourceReader
 from reconciler.errors import Problem
 from reconciler.lab.replay import Parting, Replay, Replayed, parting
+from reconciler.model.action import Action
 from reconciler.model.ids import CommitId, TemplateName, WorkloadId, WorkspaceName
-from reconciler.model.plan import EndProposal, Place, Propose, Reason, Resize, Revert
+from reconciler.model.plan import Reason
 from reconciler.model.request import Verb
 from tests.builders.passes import SOURCE_FILES, Passes
 from tests.builders.recorded_passes import Kept, recorded
@@ -55,8 +56,8 @@ def replayed(repository: MemoryRepository, records: Sequence[PassRecord]) -> lis
 def test_recorded_passes_are_decided_the_same_again(run: Run) -> None:
     repository, records = run
     again = replayed(repository, through_files(records))
-    changes = {type(change) for one in again if isinstance(one, Replayed) for change in one.plan.changes}
-    assert changes >= {Place, Resize, Revert}
+    changes = {change.action for one in again if isinstance(one, Replayed) for change in one.plan.changes}
+    assert changes >= {Action.PLACE, Action.RESIZE, Action.REVERT}
     assert [one.parting for one in again if isinstance(one, Replayed)] == [None] * len(records)
 
 
@@ -79,8 +80,8 @@ def test_passes_that_propose_and_hear_the_host_are_decided_the_same_again() -> N
     )
     passes.run_once()
     again = replayed(repository, through_files(kept.records))
-    changes = {type(change) for one in again if isinstance(one, Replayed) for change in one.plan.changes}
-    assert changes >= {Propose, EndProposal, Place}
+    changes = {change.action for one in again if isinstance(one, Replayed) for change in one.plan.changes}
+    assert changes >= {Action.PROPOSE, Action.END_PROPOSAL, Action.PLACE}
     assert [one.parting for one in again if isinstance(one, Replayed)] == [None] * len(kept.records)
 
 
@@ -106,7 +107,7 @@ def test_other_window_is_found(run: Run, monkeypatch: pytest.MonkeyPatch) -> Non
     due = scale_up.replicas_due
     monkeypatch.setattr(scale_up, "replicas_due", lambda demand, window, now: due(demand, 100 * window, now))
     parted = [one for one in replayed(repository, records) if isinstance(one, Replayed) and one.parting]
-    bursts = [one for one in records if any(isinstance(change, Place) for change in one.plan.changes)]
+    bursts = [one for one in records if any(change.action is Action.PLACE for change in one.plan.changes)]
     assert parted[0].record is bursts[0]
     assert parted[0].parting is not None
     assert (parted[0].parting.subject, parted[0].parting.now) == (
@@ -117,10 +118,10 @@ def test_other_window_is_found(run: Run, monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_parting_names_the_first_field_that_differs(run: Run) -> None:
     _, records = run
-    plan = next(one.plan for one in records if any(isinstance(change, Place) for change in one.plan.changes))
+    plan = next(one.plan for one in records if any(change.action is Action.PLACE for change in one.plan.changes))
     place = plan.changes[0]
-    assert isinstance(place, Place)
-    later = replace(place, placement=replace(place.placement, replicas=9))
+    assert place.action is Action.PLACE
+    later = replace(place, after=replace(place.placement, replicas=9))
     assert parting(plan, replace(plan, changes=(later, *plan.changes[1:]))) == Parting(
         subject=f"Place {place.placement.name}",
         field="placement.replicas",

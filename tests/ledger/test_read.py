@@ -17,10 +17,11 @@ from reconciler.core.ledger.placement_record import digest, ledger_path, write_p
 from reconciler.core.ledger.read import BrokenRecord, is_foreign_edit, read_record
 from reconciler.daemon.branch import BranchReader
 from reconciler.errors import Problem
+from reconciler.model.action import Action
 from reconciler.model.ids import BlobId, ClusterName, CommitId
 from reconciler.model.ledger import Drift, Ledger
 from reconciler.model.placement import Placement
-from reconciler.model.plan import Choice, Place, Shortage
+from reconciler.model.plan import Change, Choice, Shortage
 from reconciler.model.policy import EngineName, Workspace
 from reconciler.model.tree import Commit, Identity
 from reconciler.model.units import Resources
@@ -48,7 +49,9 @@ class Branch:
         """Write as the daemon does, in one commit."""
         shortage = Shortage(primary=FIRST.cluster, replicas=1, waited=timedelta(0), requests=Resources())
         choice = Choice(cluster=FIRST.cluster, rank=0, fits=1, free=Resources())
-        change = Place(placement=placements[0] if placements else FIRST, shortage=shortage, choice=choice)
+        change = Change(
+            action=Action.PLACE, after=placements[0] if placements else FIRST, shortage=shortage, choice=choice
+        )
         text = message(change, source=SOURCE)
         old = self._repository.fetch().output
         commit = Commit(message=text, author=OURS, at=START, removes=removes, writes=writes)

@@ -82,6 +82,12 @@ def test_event_of_a_commit_has_what_its_trailers_say() -> None:
     }
 
 
+def test_a_resize_by_policy_is_no_warning_and_an_end_by_policy_is() -> None:
+    resize = logged("resize(llm/vllm): 5 to 3 replicas on worker-2", Action="Resize", Why="policy")
+    end = logged('Revert "burst(llm/vllm): 3 replicas on worker-2 for 10m"', Action="Revert", Why="policy")
+    assert [notice.importance for notice in notices_of((resize, end), OURS)] == [Importance.INFO, Importance.WARNING]
+
+
 def test_commits_of_others_and_housekeeping_are_told_to_nobody() -> None:
     stranger = Identity(name="Ann", email="ann@example.com")
     assert notices_of((logged("burst(llm/vllm): x", by=stranger, Action="Place"),), OURS) == ()

@@ -13,9 +13,10 @@ from reconciler.core.observe import observation_file
 from reconciler.core.observe.kubernetes.cluster_state import ClusterState
 from reconciler.core.observe.kubernetes.releases import release_of
 from reconciler.core.observe.kubernetes.resources import Resource
+from reconciler.model.action import Action
 from reconciler.model.capacity import ClusterObservation, MissingReplicas, ReplicaShape, WorkloadObservation
 from reconciler.model.ids import ClusterName, TemplateName, WorkloadId
-from reconciler.model.plan import Place, Reason
+from reconciler.model.plan import Reason
 from reconciler.model.policy import Desired
 from reconciler.model.units import Resources
 from reconciler.model.workload import Json, WorkloadRef
@@ -49,7 +50,7 @@ def primary(*workloads: WorkloadObservation) -> ClusterObservation:
 
 def placed(*workloads: WorkloadObservation, wanted: Desired | None = None) -> list[int]:
     made = plan(primary(*workloads), free("worker-2", 9), wanted=wanted or fleet())
-    return [change.placement.replicas for change in made.changes if isinstance(change, Place)]
+    return [change.placement.replicas for change in made.changes if change.action is Action.PLACE]
 
 
 def note(*workloads: WorkloadObservation, wanted: Desired | None = None) -> str:

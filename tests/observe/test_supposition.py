@@ -14,10 +14,10 @@ from reconciler.core.decide.steps.lost_cluster import lost_since
 from reconciler.core.observe.demand import measure
 from reconciler.core.observe.supposition import Supposed, parse_supposition, suppose
 from reconciler.errors import InvalidInput
+from reconciler.model.action import Action
 from reconciler.model.capacity import ClusterObservation, DeviceKind, DeviceStock, Node, Observed, Pool
 from reconciler.model.demand import Demand
 from reconciler.model.ids import ClusterName, WorkspaceName
-from reconciler.model.plan import Move, Place
 from reconciler.model.policy import Desired
 from tests.builders.gangs import JOB
 from tests.builders.group_bursts import SET, lacks
@@ -91,9 +91,9 @@ def test_replicas_of_a_gang_are_missing_as_groups_and_not_as_pods() -> None:
 def test_a_plan_places_replicas_that_are_supposed_to_be_missing() -> None:
     base = inputs(short(0), free("worker-2", 4))
     outcome = suppose(base.observed, base.desired, [parse_supposition("llm/vllm+3")], base.now)
-    assert [type(change) for change in decide(base).changes] == []
+    assert [change.action for change in decide(base).changes] == []
     (place,) = decide(after(base, outcome)).changes
-    assert isinstance(place, Place)
+    assert place.action is Action.PLACE
     assert (place.placement.cluster, place.placement.replicas) == ("worker-2", 3)
 
 
@@ -108,7 +108,7 @@ def test_bursts_leave_a_cluster_that_is_supposed_to_be_down() -> None:
     base = inputs(short(2), free("worker-2", 4), free("worker-3", 4), there=ledger(there))
     outcome = suppose(base.observed, base.desired, [parse_supposition(f"cluster/{there.cluster}=down")], base.now)
     assert outcome.questions == (f"What if {there.cluster} had been out of reach for 15m?",)
-    (move,) = (change for change in decide(after(base, outcome)).changes if isinstance(change, Move))
+    (move,) = (change for change in decide(after(base, outcome)).changes if change.action is Action.MOVE)
     assert (move.before.cluster, move.after.cluster) == ("worker-2", "worker-3")
     assert "worker-2 was last observed" in move.detail
 

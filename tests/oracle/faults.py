@@ -10,9 +10,9 @@ from datetime import timedelta
 
 from reconciler.core.decide.decide import decide
 from reconciler.core.explain.workload import explain
+from reconciler.model.action import Action
 from reconciler.model.ids import TemplateName
 from reconciler.model.kubernetes.workload_spread import Bound, Subset
-from reconciler.model.plan import Extend, Place
 from reconciler.model.policy import (
     Availability,
     BurstPolicy,
@@ -62,7 +62,7 @@ def run_with_fixed_number_begins_once() -> bool:
 def _begins_again(unit: Unit) -> bool:
     world = lone(unit, IN_ORDER, site(A), site(B), site(C))
     _, *later = play(world, lacks(2), Step(after=MINUTE), Step(after=10 * MINUTE), Step(after=MINUTE))
-    return any(isinstance(change, Place) for made in later for change in made.plan.changes)
+    return any(change.action is Action.PLACE for made in later for change in made.plan.changes)
 
 
 def job_is_not_begun_again() -> bool:
@@ -132,7 +132,7 @@ def forbidden_burst_is_not_renewed() -> bool:
     world = lone(Unit.REPLICA, policy, site(A), site(B), site(C))
     change = Step(after=MINUTE, policies={0: {"require_labels": {"region": "us"}}})
     *_, last = play(world, lacks(2), change, Step(after=7 * MINUTE))
-    return not any(isinstance(made, Extend) and made.after.cluster == A for made in last.plan.changes)
+    return not any(made.action is Action.EXTEND and made.after.cluster == A for made in last.plan.changes)
 
 
 # What a policy guarantees

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import TypeGuard
 
+from reconciler.model.action import Action
 from reconciler.model.demand import Demand
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.ledger import Ledger
 from reconciler.model.placement import Placement, RestraintKind
-from reconciler.model.plan import Change, EndReason, Extend, Move, Place, Resize, Revert
+from reconciler.model.plan import Change, EndReason
 from reconciler.model.policy import Availability
 from reconciler.model.units import ONE
 from tests.builders.inputs import GPU
@@ -127,7 +127,7 @@ def nothing_stays_where_it_may_not(made: Pass) -> Iterator[str]:
 def nothing_forbidden_is_renewed(made: Pass) -> Iterator[str]:
     """Nothing is renewed where the files forbid it."""
     for change in made.plan.changes:
-        if isinstance(change, Extend):
+        if change.action is Action.EXTEND:
             after = change.after
             for why in forbids(made.works[after.workload], made.sites[after.cluster], after.subset):
                 yield f"{after.path} is renewed, and {why}"
@@ -164,20 +164,13 @@ def upper_bounds_hold(made: Pass) -> Iterator[str]:
                 yield f"{work.id} has {has} values of {bound.label}, of at most {bound.max_groups}"
 
 
-def _makes_room(change: Change) -> TypeGuard[Revert | Resize]:
-    """Return whether replicas go for others of their priority, and the commit says for whom."""
-    if isinstance(change, Resize):
-        return " room for " in change.detail
-    return isinstance(change, Revert) and change.why is EndReason.FAIR_SHARE
-
-
 def what_waits_is_told(made: Pass) -> Iterator[str]:
     """A workload that misses replicas after a pass is suppressed with a reason; a run that is placed misses nothing.
 
     One that gives its room to another in this pass is told so by that commit.
     """
     told = {held.workload for held in made.plan.suppressed}
-    told |= {_of_change(change).workload for change in made.plan.changes if _makes_room(change)}
+    told |= {change.workload for change in made.plan.changes if change.why is EndReason.FAIR_SHARE}
     for work in made.works.values():
         demand, has = made.inputs.demands[work.id], held(made.after, work.id).total()
         if work.unit.runs_once and has:
@@ -186,13 +179,21 @@ def what_waits_is_told(made: Pass) -> Iterator[str]:
             yield f"{work.id} waits, and nothing says why"
 
 
+def what_shrinks_says_why(made: Pass) -> Iterator[str]:
+    """A change that takes replicas away says why by a word, and no other change of a placement but a move does."""
+    for change in made.plan.changes:
+        has_reason = isinstance(change.why, EndReason)
+        if has_reason != (change.growth < 0) and change.action not in (Action.HOLD, Action.MOVE):
+            yield f"{change.action} of {change.workload} by {change.growth} replicas says {change.why}"
+
+
 def moves_keep_to_the_budget(passes: Sequence[Pass]) -> Iterator[str]:
     """Replicas that cannot run where they are leave no more often within an hour than their policy allows."""
     moved: dict[WorkloadId, list[datetime]] = {}
     for made in passes:
         for change in made.plan.changes:
             if is_departure(change):
-                workload = _of_change(change).workload
+                workload = change.workload
                 moved.setdefault(workload, []).append(made.now)
                 work, within = made.works[workload], [at for at in moved[workload] if at > made.now - HOUR]
                 most = work.policy.moves.most_per_hour
@@ -207,9 +208,13 @@ def time_alone_begins_no_second_run(passes: Sequence[Pass]) -> Iterator[str]:
         gone = (work.id for work in made.works.values() if not _missing(made, work))
         over.difference_update(gone)
         for change in made.plan.changes:
-            if isinstance(change, Revert) and change.why is EndReason.EXPIRED and change.placement.path in made.begun:
+            if (
+                change.action is Action.REVERT
+                and change.why is EndReason.EXPIRED
+                and change.placement.path in made.begun
+            ):
                 over.add(change.placement.workload)
-            if isinstance(change, Place) and change.placement.workload in over:
+            if change.action is Action.PLACE and change.placement.workload in over:
                 work = made.works[change.placement.workload]
                 if work.unit.runs_once:
                     yield f"{work.id} is {work.unit}, and begins again after its time was over"
@@ -218,11 +223,11 @@ def time_alone_begins_no_second_run(passes: Sequence[Pass]) -> Iterator[str]:
 # What the rules ask for
 
 
-def is_departure(change: object) -> bool:
+def is_departure(change: Change) -> bool:
     """Return whether a change sends replicas elsewhere since they cannot run where they are, or for a lower bound."""
-    if isinstance(change, Move) and change.why in (EndReason.FAILED, EndReason.CLUSTER_LOST):
+    if change.action is Action.MOVE and change.why in (EndReason.FAILED, EndReason.CLUSTER_LOST):
         return True
-    restraint = change.restraint if isinstance(change, Move | Resize | Revert) else None
+    restraint = change.restraint
     return restraint is not None and (restraint.move or restraint.kind is RestraintKind.UNSCHEDULABLE)
 
 
@@ -279,10 +284,6 @@ def held(ledger: Ledger, workload: WorkloadId) -> Counter[ClusterName]:
     for placement in of(ledger, workload):
         counts[placement.cluster] += placement.replicas
     return counts
-
-
-def _of_change(change: object) -> Placement:
-    return change.placement if isinstance(change, Revert) else change.before
 
 
 def _missing(made: Pass, work: Work) -> int:

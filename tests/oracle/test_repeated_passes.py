@@ -8,8 +8,8 @@ from datetime import timedelta
 from hypothesis import given
 
 from reconciler.core.decide.decide import decide
+from reconciler.model.action import Action
 from reconciler.model.budget import Budgets, BudgetState
-from reconciler.model.plan import Extend
 from tests.oracle.chains import MOST, chains
 from tests.oracle.invariants import held
 from tests.oracle.world import Pass, applied, cold
@@ -45,6 +45,6 @@ def test_used_up_budget_lets_nothing_grow_and_renews_nothing(passes: list[Pass])
         )
         budgets = Budgets(workspaces={workload.workspace: (spent,) for workload in made.works})
         plan = decide(replace(made.inputs, budgets=budgets))
-        assert not [change for change in plan.changes if isinstance(change, Extend)]
+        assert not [change for change in plan.changes if change.action is Action.EXTEND]
         after = applied(made.before, plan, made.now)
         assert all(held(after, each).total() <= held(made.before, each).total() for each in made.works)

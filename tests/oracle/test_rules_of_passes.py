@@ -29,6 +29,7 @@ OF_A_PASS: tuple[Rule, ...] = (
     invariants.lower_bounds_hold_or_are_told,
     invariants.upper_bounds_hold,
     invariants.what_waits_is_told,
+    invariants.what_shrinks_says_why,
 )
 OF_A_CHAIN: tuple[ChainRule, ...] = (
     invariants.moves_keep_to_the_budget,

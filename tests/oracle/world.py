@@ -21,6 +21,7 @@ from reconciler.core.decide.steps.follow_requests import requests_after
 from reconciler.core.decide.steps.lost_cluster import lost_since
 from reconciler.core.fleet.cluster_order import ClusterOrder
 from reconciler.core.observe.demand import measure, next_history
+from reconciler.model.action import Action
 from reconciler.model.capacity import (
     ClusterObservation,
     MissingReplicas,
@@ -35,7 +36,7 @@ from reconciler.model.ids import ClusterName, CommitId, WorkloadId
 from reconciler.model.kubernetes.scheduling import Taint
 from reconciler.model.ledger import Ledger, Placements
 from reconciler.model.placement import Placement, Restraint
-from reconciler.model.plan import Extend, Hold, Move, Place, Plan, Release, Resize, Revert
+from reconciler.model.plan import Change, Plan
 from reconciler.model.policy import Availability, BurstPolicy, Cluster, ClusterPreference, Workspace
 from reconciler.model.request import Request
 from reconciler.model.units import ONE
@@ -225,7 +226,7 @@ class Pass:
             missing = demand.missing if isinstance(demand, Demand) else "?"
             told.append(f"  {work.id}, {work.unit}, {work.gpus} GPUs, lacks {missing}: {work.policy}")
         told += [f"  has {each.path}: {each.replicas}" for each in self.before.placements.values()]
-        told += [f"  {type(change).__name__} {_describe(change)}" for change in self.plan.changes]
+        told += [f"  {change.action} {_describe(change)}" for change in self.plan.changes]
         told += [f"  {held.workload} waits: {held.reason}: {held.message}" for held in self.plan.suppressed]
         return "\n".join(told)
 
@@ -439,11 +440,9 @@ class World:
         ]
 
 
-def _describe(change: object) -> str:
-    after = change.after if isinstance(change, Resize | Extend | Move) else getattr(change, "placement", None)
-    return (
-        "" if after is None else f"{after.workload} on {after.where}: {after.replicas} until {after.expires_at:%H:%M}"
-    )
+def _describe(change: Change) -> str:
+    left = change.after or change.before
+    return "" if left is None else f"{left.workload} on {left.where}: {left.replicas} until {left.expires_at:%H:%M}"
 
 
 def _gpus(placement: Placement) -> int:
@@ -458,28 +457,14 @@ def applied(ledger: Ledger, plan: Plan, now: datetime) -> Ledger:
         for workload, held in ledger.restraints.items()
     }
     for change in plan.changes:
-        restraint: Restraint | None = None
-        match change:
-            case Place(placement=placement):
-                assert placement.path not in placements, "a placement begins where one stands"
-                placements[placement.path] = placement
-            case Resize(before=before, after=after) | Extend(before=before, after=after):
-                assert before.path in placements, "what is changed is not there"
-                placements[after.path] = after
-            case Move(before=before, after=after):
-                del placements[before.path]
-                placements[after.path] = after
-            case Revert(placement=placement):
-                del placements[placement.path]
-            case Release(workload=workload, restraints=ended):
-                restraints[workload] = [one for one in restraints.get(workload, ()) if one not in ended]
-            case _:
-                pass
-        if isinstance(change, Resize | Move | Revert | Hold):
-            restraint = change.restraint
-        if restraint is not None:
-            held = change.after if isinstance(change, Resize | Move) else change.placement
-            restraints.setdefault(held.workload, []).append(restraint)
+        if change.action is Action.PLACE:
+            assert change.placement.path not in placements, "a placement begins where one stands"
+        elif change.action is not Action.HOLD and change.before is not None:
+            assert placements.pop(change.before.path, None), "what is changed is not there"
+        if change.after is not None:
+            placements[change.after.path] = change.after
+        standing = [one for one in restraints.get(change.workload, ()) if one not in change.restraints]
+        restraints[change.workload] = [*standing, *filter(None, (change.restraint,))]
     kept = {workload: tuple(held) for workload, held in restraints.items() if held}
     requests = requests_after(ledger.requests, plan)
     return replace(ledger, placements=Placements(placements), restraints=kept, requests=requests)

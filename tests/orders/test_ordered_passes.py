@@ -60,7 +60,7 @@ def directories(remote: Remote) -> list[str]:
 def test_another_deletion_policy_and_the_end_in_one_batch_hold_up_nobody(remote: Remote, passes: Ordered) -> None:
     other = creating(request("worker-3", name="other"))
     outcome = passes.carry_out(order(Verb.UPDATE, draft=change(deletionPolicy="Retain")), order(Verb.DELETE), other)
-    assert [type(one).__name__ for one in outcome.rendered.changes] == [
+    assert [one.action for one in outcome.rendered.changes] == [
         *("Amend", "Extend"),
         *("Revert", "Forget"),
         *("Receive", "Place"),
@@ -183,7 +183,7 @@ def test_placement_that_an_earlier_order_of_the_pass_ends_is_not_extended(passes
     first, second = outcome.plan.answers.values()
     assert (first.denial, second.denial) == (None, Denial.INVALID)
     assert "has just been changed or ended (look at it" in second.message
-    assert [type(change).__name__ for change in outcome.rendered.changes] == ["Revert", "Close"]
+    assert [change.action for change in outcome.rendered.changes] == ["Revert", "Close"]
     assert first.first is not None
     assert first.change == first.first + 1
     assert all(commit.author == ended.author for commit in outcome.rendered.commits)

@@ -15,6 +15,7 @@ from reconciler.core.decide.decide import decide
 from reconciler.core.decide.orders.rebalance import rebalance
 from reconciler.core.spread.placement_subset import replicas_by_subset
 from reconciler.errors import InvalidInput
+from reconciler.model.action import Action
 from reconciler.model.approval import ApprovalRule
 from reconciler.model.capacity import ClusterObservation, PendingPods
 from reconciler.model.gpr import WorkspaceLimits
@@ -23,7 +24,7 @@ from reconciler.model.kubernetes.requirements import Requirement, Requirements
 from reconciler.model.kubernetes.workload_spread import Bound, Subset
 from reconciler.model.ledger import Ledger
 from reconciler.model.placement import Placement, Restraint, RestraintKind
-from reconciler.model.plan import Place, Plan, Resize, Revert
+from reconciler.model.plan import Change, Plan
 from reconciler.model.policy import Desired
 from tests.assign.test_spread_passes import NUMBERS, PERCENTAGES, Case, after, cases
 from tests.builders.inputs import NOW, VLLM, free, inputs, ledger, plan, seconds, shape, short
@@ -121,14 +122,8 @@ def made(wanted: Desired, there: Ledger, *observed: ClusterObservation) -> Plan:
     return rebalance(seen, VLLM, by="Ann")
 
 
-def summary(change: object) -> tuple[str, str, int]:
-    match change:
-        case Revert(placement=one):
-            return "Revert", one.where, 0
-        case Resize(after=one) | Place(placement=one):
-            return type(change).__name__, one.where, one.replicas
-        case _:
-            raise AssertionError(change)
+def summary(change: Change) -> tuple[str, str, int]:
+    return change.action, change.placement.where, change.replicas_after
 
 
 def test_a_subset_that_has_room_again_takes_from_later_ones_and_each_commit_says_what_it_had() -> None:
@@ -137,8 +132,8 @@ def test_a_subset_that_has_room_again_takes_from_later_ones_and_each_commit_says
     assert list(map(summary, plan.changes)) == [("Resize", "worker-4/rented", 1), ("Place", "worker-2/own", 4)]
     shrunk, begun = plan.changes
     (left,) = there.placements.values()
-    assert isinstance(shrunk, Resize)
-    assert isinstance(begun, Place)
+    assert shrunk.action is Action.RESIZE
+    assert begun.action is Action.PLACE
     assert shrunk.detail == "rebalanced by Ann: worker-4/rented had 5 of 5 replicas and gets 1"
     assert begun.detail == (
         "rebalanced by Ann: worker-2/own had none of 5 replicas and gets 4;"
@@ -168,7 +163,7 @@ def test_what_is_in_no_subset_any_more_goes_to_one_that_is() -> None:
         ("Revert", "worker-4/own", 0),
         ("Place", "worker-3/own", 3),
     ]
-    assert [one.detail.partition("(")[2] for one in plan.changes if isinstance(one, Revert)] == [
+    assert [one.detail.partition("(")[2] for one in plan.changes if one.action is Action.REVERT] == [
         "in no subset of WorkloadSpread demo/pools any more)",
         "not in subset own of WorkloadSpread demo/pools any more)",
     ]

@@ -12,9 +12,10 @@ from reconciler.core.explain.workload import explain
 from reconciler.core.ledger import lifecycle
 from reconciler.core.observe.demand import measure, next_history
 from reconciler.core.signals.prometheus import Query
+from reconciler.model.action import Action
 from reconciler.model.capacity import MissingReplicas, Observed
 from reconciler.model.demand import Sample
-from reconciler.model.plan import Place, Reason, Release, Revert
+from reconciler.model.plan import Reason
 from reconciler.model.policy import BurstPolicy, Desired
 from reconciler.model.signal import ReplicaRequest, SignalFreshness
 from reconciler.preview import PreviewView
@@ -60,13 +61,13 @@ def test_hold_outlasts_a_signal_that_is_not_heard() -> None:
     there = ledger(restraints={VLLM: (hold,)})
     assert decide(heard(answers=(answer(at=None),), there=there)).changes == ()
     (change,) = decide(heard(there=there)).changes
-    assert isinstance(change, Release)
+    assert change.action is Action.RELEASE
 
 
 def test_what_prometheus_asks_for_is_placed_and_named_in_the_commit() -> None:
     made = decide(heard(ask(4)))
     place = made.changes[0]
-    assert isinstance(place, Place)
+    assert place.action is Action.PLACE
     assert place.placement.replicas == 4
     assert line(place) == (
         "burst(llm/vllm): 4 replicas on worker-2 for 10m"
@@ -134,7 +135,7 @@ def test_a_policy_that_asks_a_prometheus_that_is_not_there_keeps_what_is_lent() 
 
 def test_what_lapses_ends_although_a_signal_cannot_be_heard() -> None:
     burst_before = ledger(placement(replicas=3, created=NOW - timedelta(hours=1)))
-    assert [type(one) for one in decide(heard(answers=(answer(None),), there=burst_before)).changes] == [Revert]
+    assert [one.action for one in decide(heard(answers=(answer(None),), there=burst_before)).changes] == [Action.REVERT]
 
 
 def test_a_time_in_which_a_signal_was_not_heard_does_not_count_as_watched() -> None:
@@ -146,7 +147,7 @@ def test_a_time_in_which_a_signal_was_not_heard_does_not_count_as_watched() -> N
 
 
 def test_a_signal_that_is_heard_and_asks_for_nothing_gives_back() -> None:
-    assert [type(one) for one in decide(heard(there=ledger(placement(replicas=3)))).changes] == [Revert]
+    assert [one.action for one in decide(heard(there=ledger(placement(replicas=3)))).changes] == [Action.REVERT]
 
 
 # signals of the primary cluster
@@ -198,7 +199,7 @@ def test_signal_that_a_workload_cannot_have_keeps_nothing_of_it() -> None:
     for kind, signal in (("Job", "hpa"), ("Deployment", "kueue")):
         there = asked(last=None, there=burst_before, kind=kind, signal=signal)
         assert there.demands[VLLM].stale == ()
-        assert [type(one) for one in decide(there).changes] == [Revert]
+        assert [one.action for one in decide(there).changes] == [Action.REVERT]
     assert asked(last=None, kind="Job", signal="kueue").demands[VLLM].stale
 
 

@@ -12,7 +12,8 @@ from reconciler.core.decide.decide import decide
 from reconciler.core.explain.workload import explain
 from reconciler.core.observe.demand import next_signal_change
 from reconciler.core.signals.schedule import Schedule, first_after
-from reconciler.model.plan import Place, Reason, Revert
+from reconciler.model.action import Action
+from reconciler.model.plan import Reason
 from reconciler.model.policy import BurstPolicy
 from tests.builders.inputs import NOW, VLLM, desired, free, inputs, ledger, ordering, placement, plan, seconds, short
 
@@ -111,7 +112,7 @@ def test_a_planned_burst_is_placed_when_it_begins_whatever_the_window() -> None:
     one = replace(policy(OFFICE), scale_up_window=timedelta(hours=1))
     made = plan(short(0, at=now), free("worker-2", 4, at=now), wanted=desired(one), now=now)
     place = made.changes[0]
-    assert isinstance(place, Place)
+    assert place.action is Action.PLACE
     assert place.placement.replicas == 3
     assert place.shortage.asks == ("schedule office plans 3 from 2026-11-20T07:00:00Z on",)
 
@@ -147,7 +148,7 @@ def test_when_it_is_over_the_replicas_come_home_after_the_scale_down_window() ->
     after = inputs(
         short(0, at=later), wanted=desired(one), there=burst, now=later, history={VLLM: over.demands[VLLM].history}
     )
-    assert [type(change) for change in decide(after).changes] == [Revert]
+    assert [change.action for change in decide(after).changes] == [Action.REVERT]
 
 
 def test_a_planned_burst_of_a_workload_that_its_primary_does_not_report_says_what_is_missing() -> None:

@@ -13,12 +13,13 @@ from reconciler.core.fleet.sources.observed_contents import observed_contents
 from reconciler.core.observe.demand import Measured, measure, next_history
 from reconciler.core.observe.kubernetes.resources import Resource
 from reconciler.core.workloads.watch import Effect
+from reconciler.model.action import Action
 from reconciler.model.capacity import Observed, UnreadKind
 from reconciler.model.demand import Sample
 from reconciler.model.ids import ClusterName
 from reconciler.model.ledger import Ledger
 from reconciler.model.manifest_source import SourceKey, UnreadSource, WorkloadSource
-from reconciler.model.plan import Place, Reason, Revert
+from reconciler.model.plan import Reason
 from reconciler.model.policy import Desired
 from reconciler.preview import PreviewView
 from tests.builders.inputs import NOW, VLLM, desired, free, inputs, ledger, ordering, placement, seconds, short
@@ -68,7 +69,7 @@ def test_what_runs_once_gets_no_copy_while_nobody_can_read_it(at: datetime | Non
 
 def test_what_serves_bursts_by_its_pods_though_nobody_can_read_it() -> None:
     there = lost(unread(), missing=3)
-    assert [type(each) for each in decide(there).changes] == [Place]
+    assert [each.action for each in decide(there).changes] == [Action.PLACE]
     assert there.demands[VLLM].note == (
         f"on worker-1 its TrainJob cannot be read: its pods alone tell what is missing ({WHY})"
     )
@@ -89,7 +90,7 @@ def test_nothing_is_given_back_while_an_object_cannot_be_read_any_more() -> None
 @pytest.mark.parametrize("at", [None, LATELY], ids=["never allowed", "lately"])
 def test_what_is_not_needed_is_given_back_by_its_pods(at: datetime | None) -> None:
     there = lost(unread(at=at), there=ledger(placement(replicas=3)))
-    assert [type(each) for each in decide(there).changes] == [Revert]
+    assert [each.action for each in decide(there).changes] == [Action.REVERT]
 
 
 def test_a_copy_elsewhere_ends_where_kueue_has_begun_what_nobody_can_read() -> None:
@@ -99,7 +100,7 @@ def test_a_copy_elsewhere_ends_where_kueue_has_begun_what_nobody_can_read() -> N
         wanted=made_of(INDEXED),
         there=ledger(placement("worker-2", 6)),
     )
-    assert [type(each) for each in decide(there).changes] == [Revert]
+    assert [each.action for each in decide(there).changes] == [Action.REVERT]
 
 
 @pytest.mark.parametrize(

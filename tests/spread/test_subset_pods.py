@@ -21,13 +21,14 @@ from reconciler.core.pods.node_affinity import selects_node
 from reconciler.core.pods.pod_shape import replica_shape
 from reconciler.core.spread.inject import placement_injection
 from reconciler.errors import InvalidInput
+from reconciler.model.action import Action
 from reconciler.model.capacity import Node, Pool, ReplicaShape
 from reconciler.model.cluster import Prerequisite
 from reconciler.model.ids import ClusterName
 from reconciler.model.kubernetes.requirements import Requirements
 from reconciler.model.kubernetes.scheduling import Taint, Toleration
 from reconciler.model.kubernetes.workload_spread import Subset
-from reconciler.model.plan import Choice, Move, Place, Plan, Revert
+from reconciler.model.plan import Change, Choice, Plan
 from reconciler.model.policy import Availability, Desired
 from reconciler.text.timestamps import format_time
 from tests.builders.inputs import GPU, NOW, VLLM, free, gpus, inputs, ledger, plan, short
@@ -119,7 +120,7 @@ def test_resources_that_a_patch_raises_are_counted() -> None:
     made = decided(pods(), more, free("worker-4", 7, 4, 3))
     assert out(made) == {"worker-4/rented": 2}
     (change,) = made.changes
-    assert isinstance(change, Place)
+    assert change.action is Action.PLACE
     assert change.placement.shape.requests == gpus(4)
 
 
@@ -176,7 +177,7 @@ def test_what_the_primary_s_limit_range_gave_to_its_pods_does_not_keep_a_patch_o
     more = patched({"containers": [{"name": "vllm", "resources": {"limits": {GPU: 4}}}]})
     made = plan(short(1, replica=seen(filled_in)), free("worker-4", 8), wanted=with_pods(fleet(more), own))
     (change,) = made.changes
-    assert isinstance(change, Place)
+    assert change.action is Action.PLACE
     assert change.placement.shape.requests == gpus(4)
 
 
@@ -304,7 +305,7 @@ def test_what_is_counted_is_what_is_written(
     counted = finder.shaped(template_, policy, candidate, seen(template))
     placement = finder.placement(template_, policy, counted, candidate.cluster, 3, subset=candidate.subset)
     choice = Choice(cluster=candidate.cluster, rank=1, fits=3, free=gpus(3))
-    pod = _written(wanted, Place(placement=placement, shortage=None, choice=choice))
+    pod = _written(wanted, Change(action=Action.PLACE, after=placement, shortage=None, choice=choice))
     assume(pod is not None)
     assert _asks(counted) == _asks(replica_shape(pod["spec"], {**pod["metadata"], "namespace": "demo"}))
 
@@ -316,7 +317,7 @@ def _asks(shape: ReplicaShape) -> tuple[Any, ...]:
     return replace(shape, node_selector={}, node_terms=()).likeness, nodes
 
 
-def _written(wanted: Desired, change: Place) -> Any:
+def _written(wanted: Desired, change: Change) -> Any:
     """Write a placement, and read the template of its pods; None where it cannot be written."""
     sheet = render_templates(Plan(changes=(change,)), wanted)[0]
     placement = change.placement
@@ -345,6 +346,6 @@ def test_where_nobody_sees_a_replica_one_that_a_patch_has_changed_is_no_shape_fo
     drained = {**wanted.clusters, name: replace(wanted.clusters[name], availability=Availability.DRAINING)}
     wanted = replace(wanted, clusters=drained)
     (ended,) = plan(free("worker-2", 8), wanted=wanted, there=ledger(there)).changes
-    assert isinstance(ended, Revert)
+    assert ended.action is Action.REVERT
     (moved,) = plan(short(1), free("worker-2", 8), wanted=wanted, there=ledger(there)).changes
-    assert isinstance(moved, Move)
+    assert moved.action is Action.MOVE

@@ -7,10 +7,11 @@ from datetime import timedelta
 
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.observe.rollouts import ClusterRollouts, Rollouts
+from reconciler.model.action import Action
 from reconciler.model.capacity import NonGpuPods, PendingPods, ReplicaShape
 from reconciler.model.ids import ClusterName
 from reconciler.model.placement import Placement
-from reconciler.model.plan import EndReason, Resize, Revert
+from reconciler.model.plan import Change, EndReason
 from reconciler.model.units import Resources
 from tests.builders.inputs import NOW, free, inputs, ledger, placement, shape, short
 
@@ -27,10 +28,10 @@ def test_what_is_in_flight_is_counted_anew_only_where_something_changed() -> Non
     assert (here.total, there.total) == (4, 2)
     assert working_plan.in_flight(HERE) is here
     grown = replace(burst_before, replicas=6)
-    working_plan.change(Resize(before=burst_before, after=grown, detail=""))
+    working_plan.change(Change(action=Action.RESIZE, before=burst_before, after=grown, detail=""))
     assert working_plan.in_flight(HERE).total == 6
     assert working_plan.in_flight(THERE) is there
-    working_plan.change(Revert(placement=grown, why=EndReason.EXPIRED, detail=""))
+    working_plan.change(Change(action=Action.REVERT, before=grown, why=EndReason.EXPIRED, detail=""))
     assert working_plan.in_flight(HERE).total == 0
     assert working_plan.in_flight(THERE) is there
 

@@ -10,11 +10,12 @@ from reconciler.core.decide.decide import decide
 from reconciler.core.explain.workload import explain
 from reconciler.core.ledger.read import RestraintsRecord, read_record
 from reconciler.core.ledger.restraints import ledger_path, write_restraints
+from reconciler.model.action import Action
 from reconciler.model.capacity import ClusterObservation, PendingPods
 from reconciler.model.gpr import WorkspaceLimits
 from reconciler.model.ids import CommitId
 from reconciler.model.placement import Placement, RestraintKind
-from reconciler.model.plan import EndReason, Move, Place, Plan, Reason, Resize
+from reconciler.model.plan import EndReason, Plan, Reason
 from reconciler.model.policy import MoveBudget
 from tests.builders.inputs import NOW, VLLM, free, inputs, ledger, plan, seconds, shape, short
 from tests.builders.subsets import OWN, RENTED, adaptive, fleet, kept, out, stands, wanted_before
@@ -37,7 +38,7 @@ def test_what_has_had_no_node_for_too_long_goes_to_a_later_subset() -> None:
     assert kept(made) == [("worker-2/own", 1)]
     assert out(made) == {"worker-4/rented": 3}
     resize = made.changes[0]
-    assert isinstance(resize, Resize)
+    assert resize.action is Action.RESIZE
     assert resize.detail == "3 of 4 replicas on worker-2/own had no node for 30s"
     assert (resize.restraint.kind, resize.restraint.until - NOW) == (RestraintKind.UNSCHEDULABLE, timedelta(minutes=5))
 
@@ -45,7 +46,7 @@ def test_what_has_had_no_node_for_too_long_goes_to_a_later_subset() -> None:
 def test_what_goes_to_one_cluster_whole_is_moved_in_one_commit() -> None:
     there = stands("worker-2", 4, "own")
     (move,) = decided(there, stuck(there, bound=0, since=30), free("worker-4", 8)).changes
-    assert isinstance(move, Move)
+    assert move.action is Action.MOVE
     assert (move.after.where, move.after.replicas, move.why) == ("worker-4/rented", 4, EndReason.FAILED)
     text = message(move, source=CommitId("5" * 40))
     assert text.startswith("move(llm/vllm): 4 replicas from worker-2/own to worker-4/rented\n")
@@ -64,7 +65,7 @@ def limited(number: int, *others: ClusterObservation, there: Placement, bound: i
 def test_what_moves_on_whole_begins_no_new_gpr() -> None:
     there = stands("worker-2", 4, "own")
     (move,) = limited(1, free("worker-4", 8), there=there, bound=0).changes
-    assert isinstance(move, Move)
+    assert move.action is Action.MOVE
     assert (move.after.where, move.after.replicas) == ("worker-4/rented", 4)
 
 
@@ -108,8 +109,8 @@ def test_a_spread_that_is_fixed_lets_them_wait() -> None:
 def test_until_it_recovers_a_subset_gets_nothing_and_then_takes_again_without_moving_anything_back() -> None:
     first = stands("worker-2", 4, "own")
     made = decided(first, stuck(first, bound=1, since=30), free("worker-4", 8))
-    placed = next(one.placement for one in made.changes if isinstance(one, Place))
-    (resize,) = [one for one in made.changes if isinstance(one, Resize)]
+    placed = next(one.placement for one in made.changes if one.action is Action.PLACE)
+    (resize,) = [one for one in made.changes if one.action is Action.RESIZE]
     written = write_restraints(VLLM, (resize.restraint,))
     read = read_record(written, ledger_path(VLLM))
     assert isinstance(read, RestraintsRecord)
@@ -163,9 +164,9 @@ def test_what_home_is_missing_beside_what_moves_on_is_told_apart() -> None:
     seen = stuck(there, bound=1, since=30), free("worker-4", 8, bound={other.name: 1})
     wanted = adaptive(replace(OWN, most=None), RENTED)
     _, moved, grown = plan(short(7), *seen, wanted=wanted, there=ledger(there, other), history=wanted_before(7)).changes
-    assert isinstance(moved, Resize)
+    assert moved.action is Action.RESIZE
     assert (moved.before.replicas, moved.after.replicas) == (1, 4)
-    assert isinstance(grown, Resize)
+    assert grown.action is Action.RESIZE
     assert (grown.after.replicas, grown.detail) == (6, "2 of 2 more replicas that worker-1 is missing")
 
 
@@ -178,7 +179,7 @@ def test_replicas_stay_where_the_hour_has_had_all_of_its_moves() -> None:
     assert made.changes == ()
     assert [held.reason for held in made.suppressed] == [Reason.MOVE_BUDGET]
     (left, _) = plan(*seen, wanted=wanted, there=ledger(there)).changes
-    assert isinstance(left, Resize)
+    assert left.action is Action.RESIZE
     assert left.restraint is not None
     assert left.restraint.move
 

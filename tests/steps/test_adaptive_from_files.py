@@ -13,11 +13,12 @@ from reconciler.core.decide.decide import decide
 from reconciler.core.observe.kubernetes.cluster_state import ClusterState
 from reconciler.core.observe.kubernetes.resources import Resource
 from reconciler.core.observe.observation_file import read
+from reconciler.model.action import Action
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.ids import WorkloadId
 from reconciler.model.ledger import Ledger
 from reconciler.model.placement import Placement, Restraint
-from reconciler.model.plan import Plan, Resize
+from reconciler.model.plan import Plan
 from reconciler.text.timestamps import format_time
 from tests.builders.inputs import NOW, VLLM, free, inputs, ledger, placement, seconds, short
 from tests.builders.kube_objects import GPU, NO_GPU, node, pod
@@ -122,7 +123,7 @@ def test_from_the_first_look_to_recovery_the_story_is_the_same(source: Source) -
     due = NOW + seconds(10)
     moved = decided(There(placement=own, bound=1, waiting=((3, since),)), source, at=due)
     assert (kept(moved), out(moved)) == ([("worker-2/own", 1)], {"worker-4/rented": 3})
-    (shrunk,) = [one for one in moved.changes if isinstance(one, Resize)]
+    (shrunk,) = [one for one in moved.changes if one.action is Action.RESIZE]
     (replacement,) = begun(moved)
     assert isinstance(shrunk.restraint, Restraint)
     restraints: dict[WorkloadId, tuple[Restraint, ...]] = {VLLM: (shrunk.restraint,)}

@@ -8,9 +8,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from reconciler.core.decide.decide import decide
+from reconciler.model.action import Action
 from reconciler.model.budget import Budgets, BudgetState
 from reconciler.model.placement import Placement
-from reconciler.model.plan import EndReason, Extend, Place, Plan, Reason, Resize, Revert
+from reconciler.model.plan import EndReason, Plan, Reason
 from reconciler.model.policy import Renewal
 from tests.builders.inputs import NOW, VLLM, desired, free, inputs, ledger, ordering, placement, short
 
@@ -51,7 +52,7 @@ def test_nothing_is_placed_when_the_budget_is_used_up() -> None:
 
 def test_a_budget_that_is_not_used_up_holds_nothing_back() -> None:
     made = decided(spent=99.99)
-    assert [type(change) for change in made.changes] == [Place]
+    assert [change.action for change in made.changes] == [Action.PLACE]
     assert made.suppressed == ()
 
 
@@ -68,13 +69,13 @@ def test_what_runs_is_not_renewed_and_says_so() -> None:
     assert made.changes == ()
     assert (held.reason, held.until) == (Reason.OVER_BUDGET, TOMORROW)
     assert held.message.startswith(f"{ending.name} on worker-2 ends at 2026-11-20T10:06:00Z and is not renewed: the")
-    assert [type(change) for change in decided(ending, spent=0).changes] == [Extend]
+    assert [change.action for change in decided(ending, spent=0).changes] == [Action.EXTEND]
 
 
 def test_what_has_ended_is_not_placed_anew_and_its_revert_says_why() -> None:
     made = decided(placement(created=NOW - 10 * MINUTE))
     (ended,) = made.changes
-    assert isinstance(ended, Revert)
+    assert ended.action is Action.REVERT
     assert ended.why is EndReason.EXPIRED
     assert "not renewed, since the budget of policy gpu for 2026-11-20, 100.00 $, is used up" in ended.detail
     assert [held.reason for held in made.suppressed] == [Reason.OVER_BUDGET]
@@ -82,8 +83,10 @@ def test_what_has_ended_is_not_placed_anew_and_its_revert_says_why() -> None:
 
 def test_what_is_not_needed_any_more_comes_home_as_ever() -> None:
     running = placement(created=NOW - 9 * MINUTE)
-    kinds = [type(change) for change in decided(running, missing=1).changes]
-    assert kinds == [type(change) for change in decided(running, missing=1, spent=0).changes if type(change) is Resize]
+    kinds = [change.action for change in decided(running, missing=1).changes]
+    assert kinds == [
+        change.action for change in decided(running, missing=1, spent=0).changes if change.action is Action.RESIZE
+    ]
 
 
 @pytest.mark.parametrize("order", [1, -1])
@@ -98,4 +101,4 @@ def test_of_several_budgets_the_one_that_lasts_longest_is_told(order: int) -> No
 def test_budgets_of_others_hold_nothing_back() -> None:
     used_up = (state(100),)
     made = decided(budgets=Budgets(workspaces={"sim": used_up}, policies={"other": used_up}))
-    assert [type(change) for change in made.changes] == [Place]
+    assert [change.action for change in made.changes] == [Action.PLACE]

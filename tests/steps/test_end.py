@@ -8,11 +8,12 @@ import pytest
 from reconciler.core.decide.decide import decide
 from reconciler.core.explain.workload import explain
 from reconciler.core.ledger import lifecycle
+from reconciler.model.action import Action
 from reconciler.model.demand import Sample
 from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.ledger import Drift
 from reconciler.model.placement import LifecycleEvent, Phase, Restraint, RestraintKind
-from reconciler.model.plan import EndReason, Hold, Move, Place, Reason, Release, Resize, Restore, Revert
+from reconciler.model.plan import EndReason, Reason
 from reconciler.model.policy import Availability
 from tests.builders.inputs import (
     NOW,
@@ -36,9 +37,9 @@ def test_expired_burst_is_reverted_though_the_demand_lasts_and_what_is_missing_i
     old = placement(created=NOW - timedelta(minutes=10))
     made = plan(short(3), free("worker-2", 8), free("worker-3", 8), there=ledger(old))
     ended, begun = made.changes
-    assert isinstance(ended, Revert)
+    assert ended.action is Action.REVERT
     assert (ended.why, ended.detail, ended.restraint) == (EndReason.EXPIRED, "its 10m are over", None)
-    assert isinstance(begun, Place)
+    assert begun.action is Action.PLACE
     assert (begun.placement.cluster, begun.placement.replicas) == ("worker-2", 3)
     assert begun.placement.path != old.path
 
@@ -46,7 +47,7 @@ def test_expired_burst_is_reverted_though_the_demand_lasts_and_what_is_missing_i
 def test_expired_burst_is_reverted_though_nothing_can_be_seen() -> None:
     made = plan(there=ledger(placement(created=NOW - timedelta(days=30))))
     (change,) = made.changes
-    assert isinstance(change, Revert)
+    assert change.action is Action.REVERT
     assert "29d23h50m late" in change.detail
 
 
@@ -64,9 +65,9 @@ def test_last_cluster_drains_first_and_the_newest_placement_within_it() -> None:
     history = {VLLM: (Sample(at=NOW - timedelta(hours=1), missing=4),)}
     made = plan(short(4), there=ledger(first, older, newer), history=history)
     ended, shrunk = made.changes
-    assert isinstance(ended, Revert)
+    assert ended.action is Action.REVERT
     assert (ended.placement, ended.why) == (newer, EndReason.DEMAND_GONE)
-    assert isinstance(shrunk, Resize)
+    assert shrunk.action is Action.RESIZE
     assert (shrunk.before, shrunk.after.replicas) == (older, 1)
 
 
@@ -93,7 +94,7 @@ def test_an_unseen_target_cluster_keeps_what_it_has() -> None:
 def test_template_that_is_gone_takes_its_placements_with_it() -> None:
     wanted = desired(workloads=())
     (change,) = plan(there=ledger(placement()), wanted=wanted).changes
-    assert isinstance(change, Revert)
+    assert change.action is Action.REVERT
     assert change.why is EndReason.POLICY
 
 
@@ -107,7 +108,7 @@ def test_draining_a_cluster_moves_its_placement_in_one_change() -> None:
     wanted = desired(clusters=(cluster("worker-1"), draining, cluster("worker-3")))
     there = placement("worker-2", 3)
     (change,) = plan(short(3), free("worker-3", 8), there=ledger(there), wanted=wanted).changes
-    assert isinstance(change, Move)
+    assert change.action is Action.MOVE
     assert (change.before, change.after.cluster, change.after.replicas) == (there, "worker-3", 3)
     assert change.after.expires_at == there.expires_at
 
@@ -118,7 +119,7 @@ def test_a_move_says_which_clusters_could_not_have_all_of_it() -> None:
     wanted = desired(ordering("worker-2", ("worker-3", 2), "worker-4", "worker-5"), clusters=clusters)
     seen = (short(3), free("worker-3", 8), free("worker-4", 1), free("worker-5", 8))
     (change,) = plan(*seen, there=ledger(placement("worker-2", 3)), wanted=wanted).changes
-    assert isinstance(change, Move)
+    assert change.action is Action.MOVE
     assert change.after.cluster == "worker-5"
     assert [(one.cluster, one.reason, one.message) for one in change.refused] == [
         ("worker-3", Reason.CLUSTER_LIMIT, "may have 2 at most, and its 3 replicas move together"),
@@ -131,11 +132,11 @@ def test_a_placement_with_nowhere_to_move_is_reverted_and_cools_down_on_its_clus
     wanted = desired(clusters=(cluster("worker-1"), draining, cluster("worker-3")))
     made = plan(short(3), free("worker-3", 2), there=ledger(placement("worker-2", 3)), wanted=wanted)
     change, instead = made.changes
-    assert isinstance(change, Revert)
+    assert change.action is Action.REVERT
     assert change.why is EndReason.POLICY
     assert change.restraint is not None
     assert change.restraint.cluster == "worker-2"
-    assert isinstance(instead, Place)
+    assert instead.action is Action.PLACE
     assert (instead.placement.cluster, instead.placement.replicas) == ("worker-3", 2)
 
 
@@ -144,11 +145,11 @@ def test_what_nobody_needs_any_more_ends_on_a_draining_cluster_and_only_the_rest
     wanted = desired(clusters=(cluster("worker-1"), draining, cluster("worker-3")))
     there = placement("worker-2", 3)
     (ended,) = plan(short(0), free("worker-3", 8), there=ledger(there), wanted=wanted, history=WATCHED).changes
-    assert isinstance(ended, Revert)
+    assert ended.action is Action.REVERT
     assert (ended.placement, ended.why) == (there, EndReason.DEMAND_GONE)
     shrunk, gone = plan(short(1), free("worker-3", 1), there=ledger(there), wanted=wanted, history=WATCHED).changes
-    assert isinstance(shrunk, Resize)
-    assert isinstance(gone, Move)
+    assert shrunk.action is Action.RESIZE
+    assert gone.action is Action.MOVE
     assert (shrunk.after.cluster, shrunk.after.replicas) == ("worker-2", 1)
     assert (gone.after.cluster, gone.after.replicas) == ("worker-3", 1)
 
@@ -156,7 +157,7 @@ def test_what_nobody_needs_any_more_ends_on_a_draining_cluster_and_only_the_rest
 def test_lowered_limit_is_carried_out_without_waiting() -> None:
     wanted = desired(ordering("worker-2", max_replicas=1))
     (change,) = plan(short(3), there=ledger(placement("worker-2", 3)), wanted=wanted).changes
-    assert isinstance(change, Resize)
+    assert change.action is Action.RESIZE
     assert change.after.replicas == 1
 
 
@@ -164,9 +165,9 @@ def test_deletion_by_hand_holds_the_workload_back_on_that_cluster() -> None:
     gone = placement("worker-2", 3)
     there = ledger(drifted=(Drift(placement=gone, removed=True, files={}),))
     held, placed = plan(short(3), free("worker-2", 8), free("worker-3", 8), there=there).changes
-    assert isinstance(held, Hold)
+    assert held.action is Action.HOLD
     assert held.restraint.until == NOW + timedelta(hours=1)
-    assert isinstance(placed, Place)
+    assert placed.action is Action.PLACE
     assert placed.placement.cluster == "worker-3"
     assert placed.refused[0].reason is Reason.HELD
     assert placed.refused[0].remedy == "wait, or `overspill release llm/vllm --cluster worker-2`"
@@ -185,7 +186,7 @@ def test_hold_ends_when_the_demand_has_gone_once() -> None:
     there = ledger(restraints={VLLM: (hold,)})
     assert plan(short(3), free("worker-2", 8), there=there, history=WATCHED).changes == ()
     (change,) = plan(short(0), there=there, history=WATCHED).changes
-    assert isinstance(change, Release)
+    assert change.action is Action.RELEASE
 
 
 def test_hold_outlasts_demand_that_is_away_for_less_than_the_scale_down_window() -> None:
@@ -201,14 +202,14 @@ def test_hold_outlasts_demand_that_is_away_for_less_than_the_scale_down_window()
 def test_hold_runs_out() -> None:
     hold = lifecycle.hold(placement(), ordering(), NOW - timedelta(hours=1))
     made = plan(short(3), free("worker-2", 8), there=ledger(restraints={VLLM: (hold,)}))
-    assert [type(change) for change in made.changes] == [Place]
+    assert [change.action for change in made.changes] == [Action.PLACE]
 
 
 def test_edit_by_hand_is_put_right() -> None:
     edited = placement("worker-2", 3)
     there = ledger(edited, drifted=(Drift(placement=edited, removed=False, files={"a": "b"}),))
     (change,) = plan(short(3), there=there).changes
-    assert isinstance(change, Restore)
+    assert change.action is Action.RESTORE
 
 
 def test_wake_up_is_the_next_expiry() -> None:

@@ -11,11 +11,12 @@ import pytest
 from reconciler.core.decide.decide import decide
 from reconciler.core.observe import rollouts
 from reconciler.core.observe.rollouts import Rollouts, RolloutSigns, stale_clusters
+from reconciler.model.action import Action
 from reconciler.model.capacity import ClusterObservation, FailedObject, NonGpuPods, Observed, PendingPods
 from reconciler.model.ids import ClusterName, CommitId, PlacementName
 from reconciler.model.ledger import Ledger
 from reconciler.model.placement import Phase, Placement, Restraint, RestraintKind
-from reconciler.model.plan import EndReason, Place, Plan, Reason, Resize, Revert
+from reconciler.model.plan import EndReason, Plan, Reason
 from reconciler.model.policy import EngineName, Fleet
 from reconciler.model.rollout import EngineReport, EngineState
 from tests.builders.inputs import NOW, VLLM, desired, free, inputs, ledger, ordering, placement, shape, short
@@ -90,9 +91,9 @@ def after(burst: Placement, *reports: EngineReport, now: datetime = NOW, **field
 def test_what_its_engine_has_given_up_ends_at_once_and_the_next_cluster_is_tried_in_the_same_pass() -> None:
     burst = flux()
     ended, tried = after(burst, report(burst)).changes
-    assert isinstance(ended, Revert)
+    assert ended.action is Action.REVERT
     assert (ended.placement, ended.why, ended.phase, ended.detail) == (burst, EndReason.FAILED, Phase.FAILED, HELM)
-    assert isinstance(tried, Place)
+    assert tried.action is Action.PLACE
     assert (tried.placement.cluster, tried.placement.replicas) == ("worker-3", 3)
     (refused,) = tried.refused
     assert refused.reason is Reason.COOLING_DOWN
@@ -102,7 +103,7 @@ def test_what_its_engine_has_given_up_ends_at_once_and_the_next_cluster_is_tried
 def test_only_the_failed_cluster_is_held_back() -> None:
     burst = flux()
     ended = after(burst, report(burst)).changes[0]
-    assert isinstance(ended, Revert)
+    assert ended.action is Action.REVERT
     assert ended.restraint is not None
     assert (ended.restraint.cluster, ended.restraint.until) == ("worker-2", NOW + 5 * MINUTE)
 
@@ -111,10 +112,10 @@ def test_a_policy_without_a_cool_down_does_not_try_the_same_cluster_again_at_onc
     burst = flux()
     there, observed = ledger(burst), seen(report(burst))
     ended, tried = decided(there, observed, followed(there, observed), cool_down=timedelta()).changes
-    assert isinstance(ended, Revert)
+    assert ended.action is Action.REVERT
     assert ended.restraint is not None
     assert ended.restraint.until == NOW + 15 * MINUTE
-    assert isinstance(tried, Place)
+    assert tried.action is Action.PLACE
     assert tried.placement.cluster == "worker-3"
 
 
@@ -130,7 +131,7 @@ def test_what_has_failed_on_every_cluster_waits_for_its_cool_downs_and_says_so()
     )
     there, observed = ledger(burst, restraints={VLLM: (cooling,)}), seen(report(burst))
     made = decided(there, observed, followed(there, observed))
-    assert [type(change) for change in made.changes] == [Revert]
+    assert [change.action for change in made.changes] == [Action.REVERT]
     (left,) = made.suppressed
     assert (left.reason, left.until) == (Reason.COOLING_DOWN, NOW + 4 * MINUTE)
     assert {one.reason for one in left.refusals} == {Reason.COOLING_DOWN}
@@ -140,7 +141,7 @@ def test_a_failure_counts_once_its_cluster_was_seen_after_it() -> None:
     burst = flux()
     said = report(burst, since=NOW - MINUTE / 2)
     assert after(burst, said, clusters=(free("worker-2", 8, at=NOW - MINUTE),)).changes == ()
-    assert isinstance(after(burst, said).changes[0], Revert)
+    assert after(burst, said).changes[0].action is Action.REVERT
 
 
 def test_what_is_at_it_has_until_the_rollout_timeout() -> None:
@@ -152,8 +153,8 @@ def test_what_is_at_it_has_until_the_rollout_timeout() -> None:
     assert early.changes == ()
     assert early.wake_at == NOW == burst.changed_at + 15 * MINUTE
     late = decided(there, observed, known)
-    assert [type(change) for change in late.changes] == [Revert, Place]
-    assert isinstance(late.changes[0], Revert)
+    assert [change.action for change in late.changes] == [Action.REVERT, Action.PLACE]
+    assert late.changes[0].action is Action.REVERT
     assert late.changes[0].detail == "not healthy for 15m: waiting"
 
 
@@ -167,7 +168,7 @@ def test_after_a_restart_what_is_older_than_the_rollout_timeout_has_its_full_tim
     later = NOW + 15 * MINUTE
     observed = seen(said, at=later)
     ended = decided(there, observed, followed(there, observed, now=later, before=known), now=later).changes[0]
-    assert isinstance(ended, Revert)
+    assert ended.action is Action.REVERT
     assert ended.detail == f"not healthy for 15m: {HELM}"
 
 
@@ -192,7 +193,7 @@ def test_no_time_is_up_while_the_policy_that_gives_it_cannot_be_read() -> None:
     for incomplete in (True, False):
         wanted = replace(broken, incomplete=incomplete)
         made = inputs(*seen().clusters.values(), wanted=wanted, there=there, now=NOW)
-        ended = [one for one in decide(replace(made, rollouts=known)).changes if isinstance(one, Revert)]
+        ended = [one for one in decide(replace(made, rollouts=known)).changes if one.action is Action.REVERT]
         assert [one.why for one in ended] == ([] if incomplete else [EndReason.FAILED])
 
 
@@ -209,7 +210,7 @@ def test_an_engine_that_tries_again_and_again_does_not_begin_anew_each_time() ->
     observed = seen(report(burst, EngineState.PROGRESSING, "again", since=later), at=later)
     known = followed(there, observed, now=later, before=first)
     assert known.ailing[burst.path].since == NOW
-    assert isinstance(decided(there, observed, known, now=later).changes[0], Revert)
+    assert decided(there, observed, known, now=later).changes[0].action is Action.REVERT
 
 
 def test_what_was_healthy_gets_its_time_to_come_back_even_where_its_engine_has_given_up() -> None:
@@ -221,7 +222,7 @@ def test_what_was_healthy_gets_its_time_to_come_back_even_where_its_engine_has_g
     later = NOW + 15 * MINUTE
     observed = seen(report(burst), at=later)
     (ended, _) = decided(there, observed, followed(there, observed, now=later, before=known), now=later).changes
-    assert isinstance(ended, Revert)
+    assert ended.action is Action.REVERT
     assert ended.detail == f"no longer healthy for 15m: {HELM}"
 
 
@@ -327,7 +328,7 @@ def test_what_runs_well_stays_while_its_engine_cannot_get_a_new_version_of_it() 
         observed = seen(report(burst, state, revision=revision), at=late)
         held = {(OTHER, f"{burst.path}/placement.yaml"): False}
         known = followed(there, observed, now=late, before=known, held=held)
-        assert isinstance(decided(there, observed, known, now=late).changes[0], Revert), "looking again is no delay"
+        assert decided(there, observed, known, now=late).changes[0].action is Action.REVERT, "looking again is no delay"
 
 
 @pytest.mark.parametrize(("bound", "ready", "stays"), [(3, 3, True), (2, 2, True), (3, 2, False), (0, 0, False)])
@@ -387,7 +388,7 @@ def test_what_was_not_well_does_not_stay_because_its_engine_has_not_got_the_next
     for state in (EngineState.PROGRESSING, EngineState.PENDING, EngineState.FAILED):
         observed = seen(replace(said, state=state), at=later)
         ended = decided(there, observed, followed(there, observed, now=later, before=known), now=later).changes[0]
-        assert isinstance(ended, Revert)
+        assert ended.action is Action.REVERT
 
 
 def test_a_watched_engine_that_has_nothing_of_a_placement_has_failed_it_in_the_end() -> None:
@@ -398,7 +399,7 @@ def test_a_watched_engine_that_has_nothing_of_a_placement_has_failed_it_in_the_e
     later = NOW + 15 * MINUTE
     observed = seen(at=later, reporting="worker-2")
     ended = decided(there, observed, followed(there, observed, now=later, before=known), now=later).changes[0]
-    assert isinstance(ended, Revert)
+    assert ended.action is Action.REVERT
     assert ended.detail == "not healthy for 15m: its engine has nothing of it"
 
 
@@ -457,7 +458,9 @@ def test_what_is_ready_stays_and_is_told_though_its_engine_has_nothing_of_it(cou
         )
         known = followed(there, observed, now=now, before=known)
         assert known.ailing[burst.path].since == late
-    assert isinstance(decided(there, observed, known, now=now).changes[0], Revert), "not all of it is ready any more"
+    assert decided(there, observed, known, now=now).changes[0].action is Action.REVERT, (
+        "not all of it is ready any more"
+    )
 
 
 def pods(**fields: object) -> ClusterObservation:
@@ -473,9 +476,9 @@ def test_without_an_engines_word_the_pods_tell() -> None:
     later = NOW + 15 * MINUTE
     observed = seen(at=later, clusters=(replace(stuck, observed_at=later),))
     ended, tried = decided(there, observed, followed(there, observed, now=later, before=known), now=later).changes
-    assert isinstance(ended, Revert)
+    assert ended.action is Action.REVERT
     assert ended.detail == f"not healthy for 15m: 1 of 3 ready; {trouble}"
-    assert isinstance(tried, Place)
+    assert tried.action is Action.PLACE
     assert tried.placement.cluster == "worker-3"
 
 
@@ -506,13 +509,13 @@ def test_what_its_engine_calls_healthy_is_not_in_flight_though_its_pods_cannot_b
     there = ledger(burst := flux())
     full = seen(clusters=(short(6, since=NOW - timedelta(hours=1)), free("worker-2", 3)))
     (placed,) = decided(there, full, Rollouts()).changes
-    assert isinstance(placed, Place)
+    assert placed.action is Action.PLACE
     assert placed.placement.cluster == "worker-3", (
         "worker-2 has three GPUs free, and three replicas on their way to them"
     )
     healthy = followed(there, seen(report(burst, EngineState.HEALTHY)))
     (grown,) = decided(there, full, healthy).changes
-    assert isinstance(grown, Resize)
+    assert grown.action is Action.RESIZE
     assert (grown.after.cluster, grown.after.replicas) == ("worker-2", 6)
 
 
@@ -521,8 +524,8 @@ def test_pods_without_a_node_of_what_has_ended_take_room_until_they_are_gone() -
     there = ledger()
     crowded = seen(clusters=(free("worker-2", 8, pending_pods=gone),))
     first, second = decided(there, crowded, Rollouts()).changes
-    assert isinstance(first, Place)
-    assert isinstance(second, Place)
+    assert first.action is Action.PLACE
+    assert second.action is Action.PLACE
     assert [(one.placement.cluster, one.placement.replicas) for one in (first, second)] == [
         ("worker-2", 2),
         ("worker-3", 1),
@@ -603,9 +606,9 @@ def test_what_says_itself_that_it_has_failed_ends_with_its_words(healthy: bool) 
     burst = flux()
     reports = [report(burst, EngineState.HEALTHY, "")] * healthy
     ended, tried = after(burst, *reports, clusters=(failing(burst),)).changes
-    assert isinstance(ended, Revert)
+    assert ended.action is Action.REVERT
     assert (ended.why, ended.phase, ended.detail) == (EndReason.FAILED, Phase.FAILED, WORDS)
-    assert isinstance(tried, Place)
+    assert tried.action is Action.PLACE
     assert tried.placement.cluster == "worker-3"
 
 
@@ -621,7 +624,7 @@ def test_what_ran_and_says_itself_that_it_has_failed_is_given_the_rollout_timeou
     again = seen(*well.reports.values(), at=later, clusters=(replace(failing(burst), observed_at=later),))
     known = followed(there, again, before=known, now=later)
     ended = decided(there, again, known, now=later).changes[0]
-    assert isinstance(ended, Revert)
+    assert ended.action is Action.REVERT
     assert ended.detail == f"no longer healthy for 15m: {WORDS}"
 
 
@@ -683,5 +686,5 @@ def test_what_runs_once_and_was_evicted_ends_after_the_rollout_timeout_in_kueues
     wanted = replace(wanted, templates={VLLM: replace(wanted.templates[VLLM], runs_once=True)})
     made = inputs(*observed.clusters.values(), wanted=wanted, there=there, now=late + MINUTE)
     ended = decide(replace(made, observed=observed, rollouts=known)).changes[0]
-    assert isinstance(ended, Revert)
+    assert ended.action is Action.REVERT
     assert ended.detail == f"no longer healthy for 15m: {KUEUE}"

@@ -14,12 +14,13 @@ from reconciler.core.observe.demand import Demands
 from reconciler.core.signals.forecast import Forecast, Method
 from reconciler.core.signals.merge import with_foreseen, with_headroom
 from reconciler.core.signals.past_demand import step_of
+from reconciler.model.action import Action
 from reconciler.model.capacity import MissingReplicas, Node, Pool
 from reconciler.model.demand import Demand, Sample
 from reconciler.model.gpr import GprTerms, GpuAsk
 from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.placement import Origin
-from reconciler.model.plan import Place, Plan, Resize, Revert
+from reconciler.model.plan import Plan
 from reconciler.model.signal import DemandLevel, ReplicaRequest
 from tests.builders.gprs import binding, gpr_template, record, request
 from tests.builders.inputs import (
@@ -64,12 +65,12 @@ def asked(*replicas: int) -> list[ReplicaRequest]:
 
 def test_foreseen_replicas_are_placed_at_once_and_the_commit_says_so() -> None:
     (begun,) = decided(0, 3).changes
-    assert isinstance(begun, Place)
+    assert begun.action is Action.PLACE
     assert begun.placement.replicas == 3
     assert begun.shortage is not None
     assert begun.shortage.asks[0].startswith("forecast usual foresees 3 missing until ")
     (more,) = decided(3, 5, there=3).changes
-    assert isinstance(more, Resize)
+    assert more.action is Action.RESIZE
     assert more.after.replicas == 5
 
 
@@ -80,7 +81,7 @@ def test_forecast_of_no_more_than_is_missing_changes_nothing() -> None:
 
 def test_bounds_of_the_policy_hold_for_what_is_foreseen() -> None:
     (begun,) = decided(0, 6, max_replicas=4).changes
-    assert isinstance(begun, Place)
+    assert begun.action is Action.PLACE
     assert begun.placement.replicas == 4
 
 
@@ -100,7 +101,7 @@ def test_what_is_missing_goes_before_what_is_foreseen() -> None:
     seen = (both, free("worker-2", 5))
     wanted = desired(workloads=(VLLM, OTHER), policies=policies)
     changes = decide(inputs(*seen, wanted=wanted, past=yesterday(5))).changes
-    got = {change.placement.workload: change.placement.replicas for change in changes if isinstance(change, Place)}
+    got = {change.placement.workload: change.placement.replicas for change in changes if change.action is Action.PLACE}
     assert got == {OTHER: 4, VLLM: 1}
 
 
@@ -125,7 +126,7 @@ def test_what_is_foreseen_evicts_nobody(missing: int, foreseen: int, evicted: in
     busy = replace(free("worker-2", bound=bound), pools=(Pool(name="gpu", nodes=(node,)),))
     home = short(missing, replica=shape(4))
     changes = decide(inputs(home, busy, wanted=wanted, there=there, past=yesterday(foreseen))).changes
-    assert sum(isinstance(change, Revert) for change in changes) == evicted
+    assert sum(change.action is Action.REVERT for change in changes) == evicted
 
 
 def demand(demands: Demands) -> Demand:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from datetime import timedelta
 
 from reconciler.core.signals.merge import with_headroom
+from reconciler.model.action import Action
 from reconciler.model.capacity import MissingReplicas
 from reconciler.model.demand import Sample
-from reconciler.model.plan import Place, Plan, Resize, Revert
+from reconciler.model.plan import Plan
 from tests.builders.inputs import NOW, VLLM, desired, free, ledger, ordering, placement, plan, seconds, short
 
 WATCHED = {VLLM: (Sample(at=NOW - timedelta(hours=1), missing=0),)}
@@ -22,7 +23,7 @@ def decided(missing: int, *, there: int = 0, since: float = 45, room: int = 8, *
 
 def test_spare_replicas_are_placed_with_those_that_are_missing() -> None:
     (begun,) = decided(3).changes
-    assert isinstance(begun, Place)
+    assert begun.action is Action.PLACE
     assert begun.placement.replicas == 5
     assert begun.shortage is not None
     assert "headroom keeps 2 replicas spare" in begun.shortage.asks
@@ -32,7 +33,7 @@ def test_spare_replicas_are_placed_with_those_that_are_missing() -> None:
 def test_nothing_is_spare_where_nothing_is_missing() -> None:
     assert decided(0).changes == ()
     (ended,) = decided(0, there=2).changes
-    assert isinstance(ended, Revert)
+    assert ended.action is Action.REVERT
 
 
 def test_spare_replicas_wait_for_the_window_of_the_first_that_is_missing() -> None:
@@ -57,5 +58,5 @@ def test_steady_demand_keeps_nothing_spare() -> None:
     assert growing.changes == ()
     assert growing.wake_at == NOW + seconds(1)
     (given_back,) = decided(3, there=5, since=3600, headroom_duration=hour).changes
-    assert isinstance(given_back, Resize)
+    assert given_back.action is Action.RESIZE
     assert (given_back.before.replicas, given_back.after.replicas) == (5, 3)

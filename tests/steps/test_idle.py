@@ -8,10 +8,11 @@ import pytest
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.observe.observation_file import read
+from reconciler.model.action import Action
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.gpr import GprTerms, GpuAsk
 from reconciler.model.placement import Origin, Placement
-from reconciler.model.plan import Amend, Close, EndReason, Revert
+from reconciler.model.plan import EndReason
 from reconciler.model.request import Provisioning
 from tests.builders.gprs import TRAIN, binding, gpr_template, record, request
 from tests.builders.inputs import NOW, desired, free, inputs, ledger, placement, short
@@ -34,7 +35,7 @@ def burst(unused: timedelta, *, enforced: bool = True, changed: timedelta = 59 *
 
 def test_what_was_unused_for_as_long_as_is_allowed_ends() -> None:
     (change,) = decide(burst(30 * MINUTE)).changes
-    assert isinstance(change, Revert)
+    assert change.action is Action.REVERT
     assert change.why is EndReason.IDLE
     assert change.detail == "its GPUs have not been used since 2026-11-20T09:35:00Z, and 30m are allowed"
 
@@ -63,11 +64,11 @@ def test_an_idle_request_is_completed_and_does_not_begin_again() -> None:
     there = placement(workload=TRAIN, replicas=1, created=BEGAN, lasting=timedelta(days=7), origin=Origin.REQUEST)
     made = decide(inputs(seen(there, 10 * MINUTE), there=ledger(there, requests={TRAIN: known})))
     revert, close = made.changes
-    assert isinstance(revert, Revert)
-    assert isinstance(close, Close)
-    assert close.after.ended is not None
-    assert close.after.ended.status is Provisioning.COMPLETED
-    over = ledger(requests={TRAIN: close.after})
+    assert revert.action is Action.REVERT
+    assert close.action is Action.CLOSE
+    assert close.record.ended is not None
+    assert close.record.ended.status is Provisioning.COMPLETED
+    over = ledger(requests={TRAIN: close.record})
     assert decide(inputs(free("worker-2", 8), there=over)).changes == ()
 
 
@@ -82,10 +83,10 @@ def test_a_request_goes_on_where_it_is_used_and_not_where_it_was_idle() -> None:
     busy = free("worker-3", 8, bound={used.name: 1})
     made = decide(inputs(seen(idle, 10 * MINUTE), busy, there=there))
     revert, amend = made.changes
-    assert isinstance(revert, Revert)
-    assert isinstance(amend, Amend)
-    assert amend.after.avoids == ("worker-2",)
-    later = ledger(used, requests={TRAIN: replace(amend.after)})
+    assert revert.action is Action.REVERT
+    assert amend.action is Action.AMEND
+    assert amend.record.avoids == ("worker-2",)
+    later = ledger(used, requests={TRAIN: replace(amend.record)})
     assert decide(inputs(free("worker-2", 8), busy, there=later)).changes == ()
 
 

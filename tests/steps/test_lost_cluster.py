@@ -10,12 +10,13 @@ import pytest
 from reconciler.core.commits.messages import message
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.steps.lost_cluster import lost_since
+from reconciler.model.action import Action
 from reconciler.model.capacity import ClusterObservation, Observed
 from reconciler.model.gpr import WorkspaceLimits
 from reconciler.model.ids import ClusterName, CommitId, PlacementName
 from reconciler.model.ledger import Ledger
 from reconciler.model.placement import Placement, Restraint, RestraintKind
-from reconciler.model.plan import EndReason, Move, Place, Plan, Reason, Resize, Revert
+from reconciler.model.plan import Change, EndReason, Plan, Reason
 from reconciler.model.policy import Availability, Desired, Distribution, Fleet, MoveBudget
 from reconciler.model.workload import Json
 from tests.builders.group_bursts import SET, burst, fleet, lacks
@@ -35,9 +36,9 @@ def decided(
     return decide(replace(made, lost={cluster: since}))
 
 
-def moved(of: Plan) -> Move:
+def moved(of: Plan) -> Change:
     (change,) = of.changes
-    assert isinstance(change, Move)
+    assert change.action is Action.MOVE
     return change
 
 
@@ -181,8 +182,8 @@ def test_a_policy_may_give_its_bursts_another_time(timeout: int, moves: bool) ->
 def test_as_many_replicas_leave_as_other_clusters_have_room_for() -> None:
     made = serving(short(3), free("worker-3", 2))
     shrunk, begun = made.changes
-    assert isinstance(shrunk, Resize)
-    assert isinstance(begun, Place)
+    assert shrunk.action is Action.RESIZE
+    assert begun.action is Action.PLACE
     assert (shrunk.after.cluster, shrunk.after.replicas) == (LOST, 1)
     assert (begun.placement.cluster, begun.placement.replicas) == ("worker-3", 2)
     assert begun.placement.expires_at == shrunk.before.expires_at
@@ -199,8 +200,8 @@ def test_no_cluster_that_is_allowed_one_cluster_is_left_in_parts() -> None:
 
 def test_what_serves_nobody_any_more_does_not_follow() -> None:
     shrunk, begun = serving(short(2), free("worker-3", 8)).changes
-    assert isinstance(shrunk, Resize)
-    assert isinstance(begun, Place)
+    assert shrunk.action is Action.RESIZE
+    assert begun.action is Action.PLACE
     assert (shrunk.after.replicas, begun.placement.replicas) == (1, 2)
 
 
@@ -284,7 +285,7 @@ def test_what_people_drain_leaves_at_once_as_a_whole_or_ends() -> None:
     full = inputs(lacks(8), free("worker-2"), free("worker-3", *[8] * 8), wanted=wanted, there=ledger(there()))
     assert moved(decide(full)).why is EndReason.POLICY
     small = inputs(lacks(8), free("worker-2"), free("worker-3", *[8] * 7), wanted=wanted, there=ledger(there()))
-    assert [type(change).__name__ for change in decide(small).changes] == ["Revert"]
+    assert [change.action for change in decide(small).changes] == ["Revert"]
 
 
 def test_a_cluster_is_lost_since_it_was_missed_first_until_it_is_back() -> None:
@@ -312,11 +313,11 @@ def test_what_is_not_needed_any_more_ends_where_it_is_and_only_the_rest_moves(mi
     made = decided(fewer, free("worker-3", *[8] * 8), wanted=fleet(SET), there=ledger(there()))
     if not left:
         (ended,) = made.changes
-        assert isinstance(ended, Revert)
+        assert ended.action is Action.REVERT
         assert (ended.placement.cluster, ended.why) == (LOST, EndReason.DEMAND_GONE)
         return
     shrunk, gone = made.changes
-    assert isinstance(shrunk, Resize)
-    assert isinstance(gone, Move)
+    assert shrunk.action is Action.RESIZE
+    assert gone.action is Action.MOVE
     assert (shrunk.after.cluster, shrunk.after.replicas) == (LOST, left)
     assert (gone.after.cluster, gone.after.replicas) == ("worker-3", left)

@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.steps.follow_requests import requests_after
+from reconciler.model.action import Action
 from reconciler.model.capacity import ClusterObservation, Node, Pool
 from reconciler.model.gpr import GprTerms, GpuAsk, WorkspaceLimits
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
 from reconciler.model.ledger import Ledger, Placements
 from reconciler.model.placement import Origin, Placement
-from reconciler.model.plan import Amend, Close, EndReason, Place, Plan, Revert
+from reconciler.model.plan import EndReason, Plan
 from reconciler.model.policy import Desired
 from reconciler.model.request import Provisioning, RequestRecord
 from tests.builders.gprs import LLM, binding, gpr_template, record, request, reservation
@@ -68,7 +69,7 @@ def evicted(plan: Plan) -> list[str]:
     return [
         one.placement.workload.name
         for one in plan.changes
-        if isinstance(one, Revert) and one.why is EndReason.PREEMPTED
+        if one.action is Action.REVERT and one.why is EndReason.PREEMPTED
     ]
 
 
@@ -86,14 +87,14 @@ def test_a_more_urgent_request_takes_the_gpus_of_one_that_lets_them_go() -> None
     there = holding(runs(asks("low")), waiting=[asks("high", priority=250)])
     made = after(there)
     revert, amend, place = made.changes
-    assert isinstance(revert, Revert)
+    assert revert.action is Action.REVERT
     assert (revert.why, revert.detail) == (
         EndReason.PREEMPTED,
         "its priority is 50, and it makes room for llm/high of priority 250",
     )
-    assert isinstance(amend, Amend)
-    assert (amend.after.evicted_by, amend.after.began_at, amend.after.attempts) == ("llm/high", None, 1)
-    assert isinstance(place, Place)
+    assert amend.action is Action.AMEND
+    assert (amend.record.evicted_by, amend.record.began_at, amend.record.attempts) == ("llm/high", None, 1)
+    assert place.action is Action.PLACE
     assert place.placement.workload.name == "high"
     assert {one.workload.name for one in made.suppressed} >= {"low"}
 
@@ -156,7 +157,7 @@ def test_several_go_where_it_takes_several_and_none_that_it_does_not() -> None:
     made = after(holding(*running, waiting=[asks("high", 8, priority=250)]))
     assert sorted(evicted(made)) == ["b", "c"]
     assert placed(made) == [("high", "worker-2")]
-    detail = next(one.detail for one in made.changes if isinstance(one, Revert))
+    detail = next(one.detail for one in made.changes if one.action is Action.REVERT)
     assert "makes room with 1 other for llm/high" in detail
 
 
@@ -170,9 +171,9 @@ def test_what_is_evicted_moves_where_there_is_room_in_the_same_pass() -> None:
 
 def test_what_may_not_wait_and_finds_no_other_place_has_failed() -> None:
     made = after(holding(runs(asks("low", requeue=False)), waiting=[asks("high", priority=250)]))
-    (close,) = [one for one in made.changes if isinstance(one, Close)]
-    assert close.after.ended is not None
-    assert (close.after.ended.status, close.after.ended.message) == (
+    (close,) = [one for one in made.changes if one.action is Action.CLOSE]
+    assert close.record.ended is not None
+    assert (close.record.ended.status, close.record.ended.message) == (
         Provisioning.FAILED,
         "evicted by llm/high, and no other cluster has room",
     )
@@ -205,7 +206,7 @@ def test_a_burst_evicts_as_its_gpr_template_says_and_for_all_that_it_lacks() -> 
     primary = short(2, replica=shape(4))
     made = after(there, wanted=wanted, others=(primary,))
     assert sorted(evicted(made)) == ["a", "b"]
-    (change,) = [one for one in made.changes if isinstance(one, Place)]
+    (change,) = [one for one in made.changes if one.action is Action.PLACE]
     assert (change.placement.workload, change.placement.replicas) == (VLLM, 2)
 
 
@@ -217,7 +218,7 @@ def test_an_evicted_burst_stays_away_from_that_cluster_for_its_cool_down_and_fro
     waiting = asks("high", priority=250)
     there = replace(there, requests={waiting.workload: waiting})
     made = after(there, wanted=wanted, others=(short(1, replica=shape(4)),))
-    (revert,) = [one for one in made.changes if isinstance(one, Revert)]
+    (revert,) = [one for one in made.changes if one.action is Action.REVERT]
     assert revert.restraint is not None
     assert revert.restraint.cluster == "worker-2"
 
@@ -261,7 +262,7 @@ def test_eviction_comes_to_an_end_whoever_asks_for_what(
         seen = [crowded(name, nodes, there.placements, now) for name, nodes in clusters.items()]
         made = decide(inputs(*seen, wanted=desired(policies={}), there=there, now=now))
         for change in made.changes:
-            if isinstance(change, Revert):
+            if change.action is Action.REVERT:
                 assert change.why is EndReason.PREEMPTED
                 assert urgency(there, change.placement.workload) < max(urgency(there, one) for one in there.requests)
         evictions += len(evicted(made))
@@ -296,9 +297,9 @@ def crowded(name: ClusterName, sizes: list[int], placements: Placements, now: ob
 def carried_out(there: Ledger, plan: Plan) -> Ledger:
     put, drop = {}, []
     for change in plan.changes:
-        if isinstance(change, Place):
+        if change.action is Action.PLACE:
             put[change.placement.path] = change.placement
-        elif isinstance(change, Revert):
+        elif change.action is Action.REVERT:
             drop.append(change.placement.path)
     return replace(there, placements=there.placements.changed(put, drop), requests=requests_after(there.requests, plan))
 
@@ -308,7 +309,7 @@ def test_a_reservation_takes_the_gpus_of_who_lets_them_go() -> None:
     waiting = record(replace(asked, terms=GprTerms(priority=250, exit_duration=timedelta(hours=1))))
     made = after(holding(runs(asks("low")), waiting=[waiting]))
     assert evicted(made) == ["low"]
-    reserved = [one.after.cluster for one in made.changes if isinstance(one, Amend) and one.after.cluster]
+    reserved = [one.record.cluster for one in made.changes if one.action is Action.AMEND and one.record.cluster]
     assert reserved == ["worker-2"]
 
 

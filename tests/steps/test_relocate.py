@@ -12,6 +12,7 @@ import pytest
 from reconciler.core.decide.decide import decide
 from reconciler.core.fleet.cluster_order import ClusterOrder
 from reconciler.core.ledger import lifecycle
+from reconciler.model.action import Action
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.gpr import WorkspaceLimits
 from reconciler.model.ids import ClusterName, TemplateName, WorkloadId
@@ -20,7 +21,7 @@ from reconciler.model.kubernetes.scheduling import Taint, Toleration
 from reconciler.model.kubernetes.workload_spread import Subset, WorkloadSpread
 from reconciler.model.ledger import Ledger
 from reconciler.model.placement import Placement
-from reconciler.model.plan import EndReason, Extend, Move, Place, Plan, Reason, Resize, Revert
+from reconciler.model.plan import EndReason, Plan, Reason
 from reconciler.model.policy import (
     Availability,
     BurstPolicy,
@@ -80,18 +81,10 @@ def after(before: Ledger, made: Plan) -> Mapping[str, int]:
     """Count the replicas of each cluster once a plan is carried out."""
     standing = dict(before.placements.items())
     for change in made.changes:
-        match change:
-            case Revert(placement=gone) | Move(before=gone):
-                standing.pop(gone.path)
-            case Resize(before=gone) | Extend(before=gone):
-                standing.pop(gone.path)
-            case _:
-                pass
-        match change:
-            case Place(placement=new) | Move(after=new) | Resize(after=new) | Extend(after=new):
-                standing[new.path] = new
-            case _:
-                pass
+        if change.before is not None:
+            standing.pop(change.before.path)
+        if change.after is not None:
+            standing[change.after.path] = change.after
     counts = Counter[str]()
     for each in standing.values():
         counts[each.cluster] += each.replicas
@@ -133,7 +126,7 @@ def test_where_one_region_is_left_all_go_there_and_the_commit_says_what_is_not_k
     made = decided(why, wanted, before, free("worker-3", 20))
     assert after(before, made) == {"worker-3": 6}
     (moved,) = made.changes
-    assert isinstance(moved, Move)
+    assert moved.action is Action.MOVE
     assert "spreads over 2 values of topology.kubernetes.io/region at least, and only 1 can be used" in moved.detail
 
 
@@ -152,9 +145,9 @@ def test_what_files_no_longer_allow_is_reverted_where_nothing_else_has_room_and_
     policy = ordering("worker-2", "worker-3", renew=Renewal.WHILE_NEEDED)
     wanted = fleet(policy, region("worker-2", "eu"), region("worker-3", "eu"))
     before = ledger(placement("worker-2", 3, created=NOW - timedelta(minutes=9)))
-    assert [type(change) for change in decided("lost", wanted, before, free("worker-3", 0)).changes] == [Extend]
+    assert [change.action for change in decided("lost", wanted, before, free("worker-3", 0)).changes] == [Action.EXTEND]
     (ended,) = decided(why, wanted, before, free("worker-2", 8), free("worker-3", 0)).changes
-    assert isinstance(ended, Revert)
+    assert ended.action is Action.REVERT
     assert ended.why is EndReason.POLICY
 
 
@@ -162,8 +155,8 @@ def test_as_many_replicas_as_have_room_leave_a_drained_cluster_and_the_rest_ends
     wanted = fleet(ordering("worker-2", "worker-3"), region("worker-2", "eu"), region("worker-3", "eu"))
     before = there("worker-2", 3)
     ended, begun = decided("drained", wanted, ledger(before), free("worker-2", 8), free("worker-3", 2)).changes
-    assert isinstance(ended, Revert)
-    assert isinstance(begun, Place)
+    assert ended.action is Action.REVERT
+    assert begun.action is Action.PLACE
     assert (begun.placement.replicas, begun.placement.expires_at) == (2, before.expires_at)
 
 
@@ -187,7 +180,7 @@ def test_a_run_that_goes_whole_counts_no_gpr_of_a_cluster_without_room_for_it() 
     wanted = replace(wanted, templates={VLLM: once}, limits=limits)
     home = short(3, running=0, since=NOW - HOUR, held=True)
     (begun,) = decide(inputs(home, free("worker-2", 2), free("worker-3", 8), wanted=wanted)).changes
-    assert isinstance(begun, Place)
+    assert begun.action is Action.PLACE
     assert begun.placement.cluster == "worker-3"
 
 
@@ -203,8 +196,8 @@ def held_in_one_region(*seen: ClusterObservation, moves: int = 6) -> Plan:
 def test_one_replica_moves_to_a_second_region_as_soon_as_it_has_room() -> None:
     made = held_in_one_region(free("worker-2", 9), free("worker-3", 9), free("worker-4", 9))
     shrunk, begun = made.changes
-    assert isinstance(shrunk, Resize)
-    assert isinstance(begun, Place)
+    assert shrunk.action is Action.RESIZE
+    assert begun.action is Action.PLACE
     assert (shrunk.after.cluster, shrunk.after.replicas) == ("worker-3", 5)
     assert (begun.placement.cluster, begun.placement.replicas) == ("worker-2", 1)
     detail = "policy gpu spreads over 2 values of topology.kubernetes.io/region at least, and it has 1"
@@ -272,7 +265,7 @@ def test_first_burst_that_reaches_too_few_regions_says_so_though_all_of_it_is_pl
     both = Distribution(spread_constraints=spread_over(REGION, min_groups=2), min_clusters=2)
     wanted = fleet(ordering("worker-2", "worker-3", distribution=both), *clusters)
     made = decide(inputs(short(2, since=NOW - HOUR), free("worker-2", 8), free("worker-3", 8), wanted=wanted))
-    assert [type(change) for change in made.changes] == [Place, Place]
+    assert [change.action for change in made.changes] == [Action.PLACE, Action.PLACE]
     detail = "policy gpu spreads over 2 values of topology.kubernetes.io/region at least, and it has 1"
     assert [(told.reason, told.message) for told in made.suppressed] == [(Reason.BOUND_UNMET, detail)]
 
@@ -296,7 +289,7 @@ def test_policy_that_divides_moves_within_the_last_gpr_of_its_workspace() -> Non
         (moved,) = decided(
             why, replace(wanted, limits=limits), ledger(before), free("worker-3", 8), free("worker-4", 8)
         ).changes
-        assert isinstance(moved, Move)
+        assert moved.action is Action.MOVE
         assert moved.after.expires_at == before.expires_at
 
 

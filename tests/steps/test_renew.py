@@ -6,10 +6,11 @@ from datetime import datetime, timedelta
 import pytest
 
 from reconciler.core.decide.decide import sweep
+from reconciler.model.action import Action
 from reconciler.model.demand import Sample
 from reconciler.model.gpr import WorkspaceLimits
 from reconciler.model.placement import Placement
-from reconciler.model.plan import EndReason, Extend, Place, Plan, Revert
+from reconciler.model.plan import EndReason, Plan
 from reconciler.model.policy import Renewal
 from tests.builders.inputs import NOW, VLLM, desired, free, inputs, ledger, ordering, placement, plan, short
 
@@ -37,7 +38,7 @@ def renewing(*placements: Placement, missing: int = 3, limits: WorkspaceLimits |
 
 
 def ends(made: Plan) -> list[tuple[str, datetime]]:
-    assert all(isinstance(change, Extend) for change in made.changes), made.changes
+    assert all(change.action is Action.EXTEND for change in made.changes), made.changes
     return [(change.after.cluster, change.after.expires_at) for change in made.changes]
 
 
@@ -61,14 +62,14 @@ def test_renewal_of_a_long_burst_is_due_ten_minutes_before_its_end() -> None:
 
 def test_new_burst_wakes_the_daemon_for_its_renewal() -> None:
     made = renewing(scale_up_window=timedelta())
-    assert [type(change) for change in made.changes] == [Place]
+    assert [change.action for change in made.changes] == [Action.PLACE]
     assert made.wake_at == NOW + 7.5 * MINUTE
 
 
 @pytest.mark.parametrize("left", [MINUTE, timedelta()])
 def test_policy_that_does_not_renew_lets_a_burst_lapse(left: timedelta) -> None:
     made = renewing(ending(left), renew=Renewal.NEVER)
-    assert not any(isinstance(change, Extend) for change in made.changes)
+    assert not any(change.action is Action.EXTEND for change in made.changes)
 
 
 def test_only_what_is_needed_is_renewed() -> None:
@@ -94,11 +95,11 @@ def test_burst_is_renewed_up_to_the_longest_time_and_rests_on_that_cluster_then(
     assert made.changes[0].detail.endswith("it may last until 2026-11-20T10:11:00Z")
     oldest = placement(created=NOW - 15 * MINUTE, lasting=15 * MINUTE)
     ended, begun = renewing(oldest, max_duration=15 * MINUTE).changes
-    assert isinstance(ended, Revert)
+    assert ended.action is Action.REVERT
     assert ended.detail == "its 15m are over; it may not last longer"
     assert ended.restraint is not None
     assert ended.restraint.cluster == "worker-2"
-    assert isinstance(begun, Place)
+    assert begun.action is Action.PLACE
     assert begun.placement.cluster == "worker-3"
 
 
@@ -110,7 +111,7 @@ def test_limit_of_the_workspace_bounds_renewals() -> None:
 def test_end_that_a_person_set_is_not_moved() -> None:
     assert renewing(ending(MINUTE, fixed_end=True)).changes == ()
     ended = renewing(ending(timedelta(), fixed_end=True)).changes[0]
-    assert isinstance(ended, Revert)
+    assert ended.action is Action.REVERT
     assert ended.detail.endswith("; a person set that end")
 
 
@@ -123,7 +124,7 @@ def test_end_that_a_person_set_is_not_moved() -> None:
 )
 def test_burst_that_lapsed_says_why_it_was_not_renewed(missing: int, reason: str) -> None:
     ended = renewing(ending(timedelta()), missing=missing).changes[0]
-    assert isinstance(ended, Revert)
+    assert ended.action is Action.REVERT
     assert (ended.why, ended.detail) == (EndReason.EXPIRED, f"its 10m are over{reason}")
 
 
@@ -137,4 +138,4 @@ def test_burst_of_an_unseen_primary_lapses_and_says_so() -> None:
 def test_sweep_ends_what_nobody_renewed() -> None:
     wanted = desired(ordering("worker-2", renew=Renewal.WHILE_NEEDED))
     (ended,) = sweep(inputs(there=ledger(ending(timedelta())), wanted=wanted)).changes
-    assert isinstance(ended, Revert)
+    assert ended.action is Action.REVERT

@@ -9,12 +9,13 @@ import pytest
 
 from reconciler.core.decide.decide import sweep
 from reconciler.core.ledger.request_record import digest_of
+from reconciler.model.action import Action
 from reconciler.model.gpr import GprTerms
 from reconciler.model.ids import ClusterName
 from reconciler.model.kubernetes.scheduling import Taint
 from reconciler.model.ledger import Drift
 from reconciler.model.placement import Origin
-from reconciler.model.plan import Amend, Close, EndReason, Extend, Forget, Move, Place, Plan, Reason, Receive, Revert
+from reconciler.model.plan import EndReason, Plan, Reason
 from reconciler.model.policy import Availability, Desired
 from reconciler.model.request import Ended, Provisioning
 from reconciler.model.workload import DeletionPolicy
@@ -38,19 +39,19 @@ BEGAN = NOW - timedelta(minutes=1)
 
 
 def kinds(of: Plan) -> list[str]:
-    return [type(change).__name__ for change in of.changes]
+    return [change.action for change in of.changes]
 
 
 def first_placed(of: Plan) -> str:
-    return next(change.placement.workload.name for change in of.changes if isinstance(change, Place))
+    return next(change.placement.workload.name for change in of.changes if change.action is Action.PLACE)
 
 
 def test_a_request_of_a_file_is_received_and_placed_in_the_same_pass():
     decided = plan(free("worker-2", 4), wanted=wants(request("worker-2")))
     receive, place = decided.changes
-    assert isinstance(receive, Receive)
+    assert receive.action is Action.RECEIVE
     assert receive.record.asked == digest_of(request("worker-2"))
-    assert isinstance(place, Place)
+    assert place.action is Action.PLACE
     assert place.shortage is None
     assert place.placement.origin is Origin.REQUEST
     assert place.placement.workload == BOOKINFO
@@ -89,7 +90,7 @@ def test_what_is_on_a_primary_that_takes_no_requests_any_more_leaves_it():
     spaces = {name: replace(one, requests_on_primary=False) for name, one in wanted.workspaces.items()}
     there = holds(record(asked, began_at=BEGAN), placed=[placed("worker-1", created=BEGAN)])
     decided = plan(free("worker-1", 4), wanted=replace(wanted, workspaces=spaces), there=there)
-    (revert,) = (change for change in decided.changes if isinstance(change, Revert))
+    (revert,) = (change for change in decided.changes if change.action is Action.REVERT)
     assert "takes no requests" in revert.detail
 
 
@@ -103,7 +104,7 @@ def test_each_named_cluster_gets_one():
 def test_of_many_clusters_the_first_with_room_are_taken():
     asked = request("worker-1", "worker-2", "worker-3", placements=1)
     decided = plan(free("worker-1", 1), free("worker-2", 2), free("worker-3", 4), wanted=wants(asked))
-    (place,) = [change for change in decided.changes if isinstance(change, Place)]
+    (place,) = [change for change in decided.changes if change.action is Action.PLACE]
     assert place.placement.cluster == "worker-2"
     assert [refusal.cluster for refusal in place.refused] == ["worker-1"]
 
@@ -120,7 +121,7 @@ def test_what_does_not_redistribute_keeps_to_the_clusters_of_its_receipt(redistr
     asked = request(placements=1, redistributes=redistributes)
     seen = (free("worker-1", 0), free("worker-2", 4), free("worker-3", 0))
     (receive,) = plan(*seen, wanted=narrower(wants(asked))).changes
-    assert isinstance(receive, Receive)
+    assert receive.action is Action.RECEIVE
     assert receive.record.observed == (() if redistributes else ("worker-1", "worker-3"))
     after = plan(*seen, wanted=wants(asked), there=holds(receive.record))
     assert [placement.cluster for placement in begun(after)] == goes
@@ -131,13 +132,13 @@ def test_a_change_of_what_waits_does_not_add_clusters_to_what_does_not_redistrib
     known = record(asked, observed=(ClusterName("worker-3"),))
     longer = replace(asked, spec=manifests(deployment(), lasting=2 * LASTING))
     (amend,) = plan(free("worker-2", 4), free("worker-3", 0), wanted=wants(longer), there=holds(known)).changes
-    assert isinstance(amend, Amend)
-    assert amend.after.observed == ("worker-3",)
+    assert amend.action is Action.AMEND
+    assert amend.record.observed == ("worker-3",)
     named = request("worker-2", redistributes=False)
     amend, place = plan(free("worker-2", 4), wanted=wants(named), there=holds(known)).changes
-    assert isinstance(amend, Amend)
-    assert amend.after.observed == ()
-    assert isinstance(place, Place)
+    assert amend.action is Action.AMEND
+    assert amend.record.observed == ()
+    assert place.action is Action.PLACE
 
 
 def test_what_has_no_room_for_the_whole_waits_and_says_what_would_change_it():
@@ -155,7 +156,7 @@ def test_the_second_placement_ends_when_the_first_does():
     asked = request("worker-2", "worker-3")
     there = holds(record(asked, began_at=BEGAN), placed=[placed("worker-2")])
     (place,) = plan(free("worker-2", 4), free("worker-3", 4), wanted=wants(asked), there=there).changes
-    assert isinstance(place, Place)
+    assert place.action is Action.PLACE
     assert (place.placement.cluster, place.placement.expires_at) == ("worker-3", BEGAN + LASTING)
     assert place.record is None
 
@@ -165,12 +166,12 @@ def test_time_ends_it_for_good():
     began = NOW - timedelta(minutes=16)
     there = holds(record(asked, began_at=began), placed=[placed("worker-2", created=began)])
     revert, close = plan(free("worker-2", 4), wanted=wants(asked), there=there).changes
-    assert isinstance(revert, Revert)
+    assert revert.action is Action.REVERT
     assert (revert.why, revert.restraint) == (EndReason.EXPIRED, None)
-    assert isinstance(close, Close)
-    assert close.after.ended == Ended(status=Provisioning.COMPLETED, at=NOW, message="its 15m are over, 1m late")
+    assert close.action is Action.CLOSE
+    assert close.record.ended == Ended(status=Provisioning.COMPLETED, at=NOW, message="its 15m are over, 1m late")
     later = NOW + timedelta(days=31)
-    assert plan(free("worker-2", 4), wanted=wants(asked), there=holds(close.after), now=later).changes == ()
+    assert plan(free("worker-2", 4), wanted=wants(asked), there=holds(close.record), now=later).changes == ()
 
 
 def test_a_sweep_ends_it_for_good_as_well_without_any_file():
@@ -184,7 +185,7 @@ def test_what_lost_its_placement_and_its_time_is_closed():
     asked = request("worker-2")
     there = holds(record(asked, began_at=NOW - LASTING))
     (close,) = plan(free("worker-2", 4), wanted=wants(asked), there=there).changes
-    assert isinstance(close, Close)
+    assert close.action is Action.CLOSE
 
 
 def test_what_waits_for_another_place_is_looked_at_again_when_its_time_is_over():
@@ -196,9 +197,9 @@ def test_what_waits_for_another_place_is_looked_at_again_when_its_time_is_over()
 def test_a_file_that_is_gone_takes_everything_along():
     there = holds(record(request("worker-2"), began_at=BEGAN), placed=[placed("worker-2")])
     revert, forget = plan(free("worker-2", 4), wanted=wants(), there=there).changes
-    assert isinstance(revert, Revert)
+    assert revert.action is Action.REVERT
     assert (revert.why, revert.detail) == (EndReason.REQUESTED, "its file is gone from the fleet repository")
-    assert isinstance(forget, Forget)
+    assert forget.action is Action.FORGET
 
 
 def test_a_file_that_cannot_be_read_is_not_gone():
@@ -211,9 +212,9 @@ def test_a_request_that_waits_may_be_changed_whole():
     amend, place = plan(
         free("worker-2", 1), free("worker-3", 4), wanted=wants(after), there=holds(record(before))
     ).changes
-    assert isinstance(amend, Amend)
+    assert amend.action is Action.AMEND
     assert amend.detail == "its file has changed: clusterNames"
-    assert isinstance(place, Place)
+    assert place.action is Action.PLACE
     assert place.placement.cluster == "worker-3"
 
 
@@ -221,8 +222,8 @@ def test_a_file_that_says_the_same_in_other_words_does_not_bring_failed_clusters
     asked = request("worker-2", "worker-3", placements=1)
     failed = replace(record(asked, avoids=(ClusterName("worker-2"),), attempts=1), asked="sha256-0")
     amend = plan(free("worker-2", 4), wanted=wants(asked), there=holds(failed)).changes[0]
-    assert isinstance(amend, Amend)
-    assert (amend.after.avoids, amend.after.attempts) == (("worker-2",), 1)
+    assert amend.action is Action.AMEND
+    assert (amend.record.avoids, amend.record.attempts) == (("worker-2",), 1)
     assert amend.detail == "its file says the same in other words"
 
 
@@ -231,8 +232,8 @@ def test_of_a_placed_request_the_end_and_the_deletion_policy_may_change():
     spec = replace(before.spec, burst_duration=timedelta(hours=1), deletion_policy=DeletionPolicy.RETAIN)
     there = holds(record(before, began_at=BEGAN), placed=[placed("worker-2")])
     amend, extend = plan(free("worker-2", 4), wanted=wants(replace(before, spec=spec)), there=there).changes
-    assert isinstance(amend, Amend)
-    assert isinstance(extend, Extend)
+    assert amend.action is Action.AMEND
+    assert extend.action is Action.EXTEND
     assert extend.after.expires_at == BEGAN + timedelta(hours=1)
     assert extend.after.deletion_policy is DeletionPolicy.RETAIN
 
@@ -282,9 +283,9 @@ def test_a_mended_duration_beside_a_fixed_field_is_taken_once():
     after = replace(request("worker-3"), spec=replace(before.spec, burst_duration=timedelta(hours=1)))
     there = holds(record(before, began_at=BEGAN), placed=[placed("worker-2")])
     amend, extend = plan(free("worker-2", 4), wanted=wants(after), there=there).changes
-    assert isinstance(amend, Amend)
-    assert isinstance(extend, Extend)
-    again = plan(free("worker-2", 4), wanted=wants(after), there=holds(amend.after, placed=[extend.after]))
+    assert amend.action is Action.AMEND
+    assert extend.action is Action.EXTEND
+    again = plan(free("worker-2", 4), wanted=wants(after), there=holds(amend.record, placed=[extend.after]))
     assert again.changes == ()
     assert [held.reason for held in again.suppressed] == [Reason.REQUEST_FIXED]
 
@@ -306,9 +307,9 @@ def test_what_a_person_deleted_is_completed():
     drifted = Drift(placement=placed("worker-2"), removed=True, files={})
     there = holds(record(asked, began_at=BEGAN), drifted=(drifted,))
     revert, close = plan(free("worker-2", 4), wanted=wants(asked), there=there).changes
-    assert isinstance(revert, Revert)
-    assert isinstance(close, Close)
-    assert close.after.ended == Ended(status=Provisioning.COMPLETED, at=NOW, message="deleted by hand on worker-2")
+    assert revert.action is Action.REVERT
+    assert close.action is Action.CLOSE
+    assert close.record.ended == Ended(status=Provisioning.COMPLETED, at=NOW, message="deleted by hand on worker-2")
 
 
 def test_what_a_person_deleted_on_one_cluster_goes_on_on_the_other():
@@ -316,10 +317,10 @@ def test_what_a_person_deleted_on_one_cluster_goes_on_on_the_other():
     drifted = Drift(placement=placed("worker-2"), removed=True, files={})
     there = holds(record(asked, began_at=BEGAN), placed=[placed("worker-3")], drifted=(drifted,))
     revert, amend = plan(free("worker-2", 4), free("worker-3", 4), wanted=wants(asked), there=there).changes
-    assert isinstance(revert, Revert)
-    assert isinstance(amend, Amend)
-    assert amend.after.avoids == ("worker-2",)
-    after = holds(amend.after, placed=[placed("worker-3")])
+    assert revert.action is Action.REVERT
+    assert amend.action is Action.AMEND
+    assert amend.record.avoids == ("worker-2",)
+    after = holds(amend.record, placed=[placed("worker-3")])
     assert plan(free("worker-2", 4), free("worker-3", 4), wanted=wants(asked), there=after).changes == ()
 
 
@@ -330,7 +331,7 @@ def test_where_it_may_not_stay_it_leaves_for_the_next_cluster_in_one_commit_with
     asked = request("worker-2", "worker-3", placements=1)
     there = holds(record(asked, began_at=BEGAN), placed=[placed("worker-2")])
     (move,) = plan(free("worker-2", 4), free("worker-3", 4), wanted=wants(asked, clusters=DRAINED), there=there).changes
-    assert isinstance(move, Move)
+    assert move.action is Action.MOVE
     assert (move.before.cluster, move.why) == ("worker-2", EndReason.POLICY)
     assert (move.after.cluster, move.after.expires_at) == ("worker-3", BEGAN + LASTING)
 
@@ -340,7 +341,7 @@ def test_where_it_may_not_stay_and_no_other_has_room_for_all_of_it_it_ends_there
     there = holds(record(asked, began_at=BEGAN), placed=[placed("worker-2")])
     made = plan(free("worker-2", 4), free("worker-3"), wanted=wants(asked, clusters=DRAINED), there=there)
     (revert,) = made.changes
-    assert isinstance(revert, Revert)
+    assert revert.action is Action.REVERT
     assert revert.why is EndReason.POLICY
     assert [held.reason for held in made.suppressed] == [Reason.NOTHING_FITS]
 
@@ -367,13 +368,13 @@ def test_a_record_that_cannot_be_read_holds_its_own_request_up_and_no_other():
 def test_a_record_that_a_person_deleted_is_written_anew_while_its_file_stands():
     asked = request("worker-2")
     (receive,) = plan(free("worker-2", 4), wanted=wants(asked), there=holds(placed=[placed("worker-2")])).changes
-    assert isinstance(receive, Receive)
+    assert receive.action is Action.RECEIVE
     assert receive.record.began_at == BEGAN
 
 
 def test_without_a_record_and_a_file_nobody_asks_for_a_placement():
     (revert,) = plan(free("worker-2", 4), wanted=wants(), there=holds(placed=[placed("worker-2")])).changes
-    assert isinstance(revert, Revert)
+    assert revert.action is Action.REVERT
     assert revert.detail == "request llm/bookinfo is no longer in the ledger"
 
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.core.commits.message_parts import subject
+from reconciler.core.commits.messages import subject
 from reconciler.core.decide.candidates.reservations import gpus_used
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.pass_input import PassInput
@@ -13,11 +13,12 @@ from reconciler.core.decide.steps.follow_requests import requests_after
 from reconciler.core.explain.gprs import gpr_views
 from reconciler.core.explain.wait_time import GpuDemand, estimate_waits
 from reconciler.core.ledger.request_record import read_request, request_path, write_request
+from reconciler.model.action import Action
 from reconciler.model.gpr import GprState, GprTerms, GpuAsk, WorkspaceLimits
 from reconciler.model.ids import ClusterName, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.kubernetes.scheduling import Taint
 from reconciler.model.ledger import Ledger
-from reconciler.model.plan import Amend, Close, Forget, Place, Plan, Reason
+from reconciler.model.plan import Plan, Reason
 from reconciler.model.policy import Availability, Desired
 from reconciler.model.request import Asker, Provisioning, RequestRecord
 from tests.builders.gprs import LLM, record, request, reservation
@@ -59,11 +60,11 @@ def test_a_reservation_gets_the_first_cluster_that_has_room_and_git_says_which()
     known = record(replace(asked, terms=GprTerms(exit_duration=HOUR)))
     seen = (cluster_of(nodes(8), name="worker-3"), cluster_of(nodes(4, 4)))
     (change,) = decide(inputs(*seen, there=knowing(known), wanted=desired(policies={}))).changes
-    assert isinstance(change, Amend)
-    assert (change.after.cluster, change.after.began_at) == ("worker-2", NOW)
+    assert change.action is Action.AMEND
+    assert (change.record.cluster, change.record.began_at) == ("worker-2", NOW)
     assert change.detail == "2 nodes with 4 GPUs each reserved on worker-2 for 1h"
     assert subject(change) == "request(llm/hold): reserved on worker-2"
-    assert read_request(write_request(change.after), request_path(known.workload)) == change.after
+    assert read_request(write_request(change.record), request_path(known.workload)) == change.record
 
 
 @pytest.mark.parametrize(
@@ -165,15 +166,15 @@ def test_a_second_reservation_needs_room_beside_the_first() -> None:
         " (free or add nodes there)"
     )
     made = decide(inputs(cluster_of(nodes(8, 8)), wanted=fleet(), there=knowing(held(), second)))
-    assert [type(change) for change in made.changes] == [Amend]
+    assert [change.action for change in made.changes] == [Action.AMEND]
 
 
 def test_a_reservation_whose_time_is_over_is_completed_and_holds_nothing() -> None:
     seen = inputs(cluster_of(nodes(8)), wanted=fleet(), there=knowing(held(began=HOUR), theirs()))
     made = decide(seen)
-    (close,) = [change for change in made.changes if isinstance(change, Close)]
-    assert close.after.ended is not None
-    assert (close.after.ended.status, close.after.ended.message) == (Provisioning.COMPLETED, "its 1h are over")
+    (close,) = [change for change in made.changes if change.action is Action.CLOSE]
+    assert close.record.ended is not None
+    assert (close.record.ended.status, close.record.ended.message) == (Provisioning.COMPLETED, "its 1h are over")
     assert placed(made) == ["vision/train"]
 
 
@@ -186,7 +187,7 @@ def test_the_end_of_a_reservation_is_waited_for() -> None:
 def test_a_reservation_whose_file_goes_is_released_early() -> None:
     known = replace(held(), asker=Asker.FILE)
     made = decide(inputs(cluster_of(nodes(8)), wanted=fleet(), there=knowing(known, theirs())))
-    assert [type(change) for change in made.changes] == [Forget, Place]
+    assert [change.action for change in made.changes] == [Action.FORGET, Action.PLACE]
 
 
 @pytest.mark.parametrize(("most", "reserved"), [(1, False), (2, True)])

@@ -17,12 +17,13 @@ from reconciler.core.decide.steps.end import make_revert
 from reconciler.core.ledger.lifecycle import end_of
 from reconciler.core.ledger.restraints import ledger_path, read_restraints, write_restraints
 from reconciler.core.observe.rollouts import ClusterRollouts, RolloutFailure, Rollouts, RolloutSigns, follow
+from reconciler.model.action import Action
 from reconciler.model.approval import ApprovalRule
 from reconciler.model.capacity import ClusterObservation, FailedObject, Node, Observed, PendingPods, Pool, SucceededPods
 from reconciler.model.demand import Sample
 from reconciler.model.ids import ClusterName, TemplateName
 from reconciler.model.placement import Origin, Placement, Restraint, RestraintKind
-from reconciler.model.plan import Close, EndReason, Extend, Move, Place, Plan, Reason, Resize, Revert
+from reconciler.model.plan import EndReason, Plan, Reason
 from reconciler.model.policy import Availability, BurstPolicy, Desired, Fleet, Renewal
 from reconciler.model.rollout import EngineReport, EngineState
 from reconciler.model.tree import Identity
@@ -101,7 +102,7 @@ FORMS = ["Job", "copy", "PyTorchJob"]
 def hold_of(made: Plan) -> Restraint:
     """Return the hold that the end of a run leaves; nothing is begun beside it."""
     (revert,) = made.changes
-    assert isinstance(revert, Revert)
+    assert revert.action is Action.REVERT
     assert revert.restraint is not None
     assert (revert.restraint.kind, revert.restraint.cluster) == (RestraintKind.HOLD, None)
     assert end_of(revert.restraint) is revert.why
@@ -160,8 +161,8 @@ def test_a_sweep_holds_a_run_that_it_ends(form: str, known: bool) -> None:
 def test_what_may_run_twice_is_placed_again_after_its_time() -> None:
     wanted = desired(NEVER)
     ended, placed = plan(short(3), roomy(), wanted=wanted, there=ledger(there(runs_once=False))).changes
-    assert isinstance(ended, Revert)
-    assert isinstance(placed, Place)
+    assert ended.action is Action.REVERT
+    assert placed.action is Action.PLACE
 
 
 # Renewal
@@ -174,7 +175,7 @@ def test_a_run_is_renewed_while_it_is_not_over_where_no_policy_says_otherwise(fo
     primary = {"missing": [home(form)], "nothing missing": [home(form, missing=0)], "unseen": []}[seen]
     made = plan(*primary, running(burst), wanted=fleet(form), there=ledger(burst), history=LONG_AGO)
     (extended,) = made.changes
-    assert isinstance(extended, Extend)
+    assert extended.action is Action.EXTEND
     assert extended.after.expires_at == burst.expires_at + TEN
     assert extended.detail == "it runs once, and nothing says that it is complete"
 
@@ -202,7 +203,7 @@ def test_a_run_whose_end_nothing_tells_is_renewed_while_a_pod_of_it_is_seen(
     if told:
         wanted = replace(wanted, templates={VLLM: replace(grouped(JOB), runs_once=True)})
     made = plan(home(), seen, wanted=wanted, there=ledger(burst))
-    assert [type(change) for change in made.changes] == [Extend] * renewed
+    assert [change.action for change in made.changes] == [Action.EXTEND] * renewed
 
 
 def test_a_run_that_has_gone_unseen_says_so_when_its_time_is_over() -> None:
@@ -347,7 +348,7 @@ def test_files_of_a_person_move_a_run(form: str, change: str) -> None:
     else:
         wanted = replace(wanted, policies={VLLM: ordering("worker-3", default_duration=TEN)})
     (moved,) = plan(home(form), running(burst), roomy(), wanted=wanted, there=ledger(burst)).changes
-    assert isinstance(moved, Move)
+    assert moved.action is Action.MOVE
     assert (moved.after.cluster, moved.after.runs_once) == ("worker-3", True)
 
 
@@ -356,7 +357,7 @@ def test_only_groups_leave_a_lost_cluster(form: str, moves: bool) -> None:
     burst = there(form, left=timedelta(hours=1))
     given = inputs(home(form), roomy(), wanted=fleet(form), there=ledger(burst))
     made = decide(replace(given, lost={ClusterName("worker-2"): NOW - timedelta(hours=1)}))
-    assert [type(change) for change in made.changes] == [Move] * moves
+    assert [change.action for change in made.changes] == [Action.MOVE] * moves
 
 
 @pytest.mark.parametrize(("once", "gives"), [(True, False), (False, True)])
@@ -370,7 +371,7 @@ def test_a_run_gives_no_room_to_the_share_of_others(once: bool, gives: bool) -> 
     full = Pool(name="gpu", nodes=(Node(name="node", free=gpus(0), allocatable=gpus(3)),))
     seen = replace(running(burst), pools=(full,))
     made = plan(lacking, seen, wanted=wanted, there=ledger(burst))
-    assert any(isinstance(change, Resize | Revert) for change in made.changes) is gives
+    assert any(change.action in (Action.RESIZE, Action.REVERT) for change in made.changes) is gives
 
 
 def test_a_run_that_is_over_is_not_proposed() -> None:
@@ -386,8 +387,8 @@ def test_a_request_of_a_job_is_over_with_its_time() -> None:
     asked = there(workload=TRAIN, origin=Origin.REQUEST)
     ended, closed = decide(inputs(roomy(), there=ledger(asked, requests={TRAIN: known}))).changes
     assert (ended.why, ended.restraint) == (EndReason.EXPIRED, None)
-    assert isinstance(closed, Close)
-    assert decide(inputs(roomy(), there=ledger(requests={TRAIN: closed.after}))).changes == ()
+    assert closed.action is Action.CLOSE
+    assert decide(inputs(roomy(), there=ledger(requests={TRAIN: closed.record}))).changes == ()
 
 
 # Health

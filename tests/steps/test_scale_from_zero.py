@@ -11,11 +11,12 @@ from reconciler.core.commits.messages import message
 from reconciler.core.decide.decide import decide
 from reconciler.core.explain.workload import explain
 from reconciler.core.observe.rollouts import RolloutFailure, Rollouts
+from reconciler.model.action import Action
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.cluster import CAPACITY_TYPE_LABEL, ScalableNodes
 from reconciler.model.ids import CommitId
 from reconciler.model.kubernetes.scheduling import Taint, Toleration
-from reconciler.model.plan import Place, Plan, Reason, Resize, Revert
+from reconciler.model.plan import Plan, Reason
 from reconciler.model.policy import Cluster, Desired, Distribution, StrategyName
 from reconciler.model.rollout import EngineState
 from reconciler.model.units import Resources
@@ -61,7 +62,7 @@ def placed(decided: Plan) -> list[tuple[str, int, str]]:
     return [
         (change.placement.cluster, change.placement.replicas, change.choice.because)
         for change in decided.changes
-        if isinstance(change, Place)
+        if change.action is Action.PLACE
     ]
 
 
@@ -127,7 +128,7 @@ def test_pods_that_wait_for_added_nodes_take_their_room_once():
     wanted = fleet(scaling("worker-2", most=3, each=1))
     there = ledger(placement("worker-2", 2, created=NOW - timedelta(seconds=30)))
     decided = plan(short(5), free("worker-2"), wanted=wanted, there=there)
-    (resize,) = [change for change in decided.changes if isinstance(change, Resize)]
+    (resize,) = [change for change in decided.changes if change.action is Action.RESIZE]
     assert (resize.before.replicas, resize.after.replicas) == (2, 3)
 
 
@@ -136,7 +137,7 @@ def test_pods_in_flight_count_until_their_node_had_time_to_come(minutes: int, ro
     wanted = fleet(scaling("worker-2", delay=5, most=3, each=1), in_flight_timeout=timedelta(minutes=10))
     there = ledger(placement("worker-2", 1, created=NOW - timedelta(minutes=minutes), lasting=timedelta(hours=1)))
     decided = plan(short(9), free("worker-2"), wanted=wanted, there=there)
-    (resize,) = [change for change in decided.changes if isinstance(change, Resize)]
+    (resize,) = [change for change in decided.changes if change.action is Action.RESIZE]
     assert resize.after.replicas - 1 == room
 
 
@@ -160,7 +161,7 @@ def test_what_waits_there_is_not_failed_before_its_node_had_time_to_come(minutes
     failure = RolloutFailure(digest="", state=EngineState.PROGRESSING, message="no node", since=there.created_at)
     seen = inputs(short(1), free("worker-2"), wanted=wanted, there=ledger(there))
     decided = decide(replace(seen, rollouts=Rollouts(ailing={there.path: failure})))
-    assert any(isinstance(change, Revert) for change in decided.changes) is ends
+    assert any(change.action is Action.REVERT for change in decided.changes) is ends
 
 
 def pooled(used: str, *, limit: str = "16", most: int = 10, **fields: object) -> tuple[ClusterObservation, Desired]:

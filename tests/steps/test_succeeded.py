@@ -12,10 +12,11 @@ from reconciler.core.explain.request_state import state_of_request
 from reconciler.core.ledger.request_record import read_request, request_path, write_request
 from reconciler.core.workloads.builtin_kinds import NO_KINDS
 from reconciler.core.workloads.single_run import completions, may_succeed
+from reconciler.model.action import Action
 from reconciler.model.capacity import ClusterObservation, SucceededPods
 from reconciler.model.demand import Sample
 from reconciler.model.placement import Origin, Phase, Placement, RestraintKind
-from reconciler.model.plan import Amend, Close, EndReason, Place, Reason, Release, Revert
+from reconciler.model.plan import EndReason, Reason
 from reconciler.model.request import Provisioning
 from reconciler.model.workload import Json
 from tests.builders.gprs import TRAIN, record, request
@@ -49,17 +50,17 @@ def burst() -> Placement:
 def test_a_complete_request_is_closed_as_succeeded_and_never_begins_again() -> None:
     place, known = asked(), record(request(spec=manifests(job())), began_at=BEGAN)
     revert, close = decide(inputs(at(place, 6), there=ledger(place, requests={TRAIN: known}))).changes
-    assert isinstance(revert, Revert)
+    assert revert.action is Action.REVERT
     assert (revert.why, revert.phase) == (EndReason.SUCCEEDED, Phase.SUCCEEDED)
     assert revert.restraint is None
     assert revert.detail == "the last of its 6 pods was complete at 2026-11-20T10:04:00Z"
-    assert isinstance(close, Close)
-    assert close.after.ended is not None
-    assert close.after.ended.status is Provisioning.COMPLETED
-    later = inputs(free("worker-2", 8), there=ledger(requests={TRAIN: close.after}))
+    assert close.action is Action.CLOSE
+    assert close.record.ended is not None
+    assert close.record.ended.status is Provisioning.COMPLETED
+    later = inputs(free("worker-2", 8), there=ledger(requests={TRAIN: close.record}))
     assert decide(later).changes == ()
     path = request_path(TRAIN)
-    written = read_request(write_request(close.after), path)
+    written = read_request(write_request(close.record), path)
     assert state_of_request(written, later).phase is Phase.SUCCEEDED
 
 
@@ -78,13 +79,13 @@ def test_a_complete_request_is_closed_as_succeeded_and_never_begins_again() -> N
 def test_all_else_stays(manifest: Json, pods: int | None, ago: timedelta) -> None:
     place, known = asked(), record(request(spec=manifests(manifest)), began_at=BEGAN)
     made = decide(inputs(at(place, pods, ago=ago), there=ledger(place, requests={TRAIN: known})))
-    assert [change for change in made.changes if isinstance(change, Revert)] == []
+    assert [change for change in made.changes if change.action is Action.REVERT] == []
 
 
 def test_an_observation_tells_the_end_of_kinds_whose_pods_do_not() -> None:
     place, known = asked(), record(request(spec=manifests(SAMPLES["RayJob"][0])), began_at=BEGAN)
     revert, _ = decide(inputs(at(place, None), there=ledger(place, requests={TRAIN: known}))).changes
-    assert isinstance(revert, Revert)
+    assert revert.action is Action.REVERT
     assert revert.detail == "its run was complete at 2026-11-20T10:04:00Z"
 
 
@@ -93,9 +94,9 @@ def test_a_request_goes_on_where_it_is_not_complete() -> None:
     known = record(request(clusters=("worker-2", "worker-3"), spec=manifests(job())), began_at=BEGAN)
     busy = free("worker-3", 8, bound={runs.name: 2})
     revert, amend = decide(inputs(at(done, 6), busy, there=ledger(done, runs, requests={TRAIN: known}))).changes
-    assert isinstance(revert, Revert)
-    assert isinstance(amend, Amend)
-    later = ledger(runs, requests={TRAIN: amend.after})
+    assert revert.action is Action.REVERT
+    assert amend.action is Action.AMEND
+    later = ledger(runs, requests={TRAIN: amend.record})
     assert decide(inputs(free("worker-2", 8), busy, there=later)).changes == ()
 
 
@@ -104,17 +105,17 @@ def test_a_complete_burst_is_held_on_all_clusters_until_its_demand_has_gone() ->
     wanted = replace(wanted, templates={VLLM: replace(wanted.templates[VLLM], runs_once=True)})
     made = decide(inputs(short(6, running=0), at(place, 6), wanted=wanted, there=ledger(place)))
     (revert,) = made.changes
-    assert isinstance(revert, Revert)
+    assert revert.action is Action.REVERT
     assert revert.phase is Phase.SUCCEEDED
     assert revert.restraint is not None
     assert (revert.restraint.kind, revert.restraint.cluster) == (RestraintKind.HOLD, None)
     assert made.suppressed[0].reason is Reason.HELD
     held = ledger(restraints={VLLM: (revert.restraint,)})
     again = decide(inputs(short(6, running=0), free("worker-3", 8), wanted=wanted, there=held))
-    assert [change for change in again.changes if isinstance(change, Place)] == []
+    assert [change for change in again.changes if change.action is Action.PLACE] == []
     gone = inputs(short(0, running=6), free("worker-3", 8), wanted=wanted, there=held, history=WATCHED)
     (release,) = decide(gone).changes
-    assert isinstance(release, Release)
+    assert release.action is Action.RELEASE
 
 
 @pytest.mark.parametrize("name", ["Job", "Job of Volcano", "JobSet", "PyTorchJob", "MPIJob", "TrainJob", "RayJob"])
@@ -173,9 +174,9 @@ def test_completions_of_a_job_set(manifest: Json, needed: int | None) -> None:
 def test_a_job_set_is_complete_when_all_pods_of_its_jobs_have_succeeded() -> None:
     place, known = asked(), record(request(spec=manifests(job_set((1, 4), (1, 1)))), began_at=BEGAN)
     almost = decide(inputs(at(place, 4), there=ledger(place, requests={TRAIN: known})))
-    assert [change for change in almost.changes if isinstance(change, Revert)] == []
+    assert [change for change in almost.changes if change.action is Action.REVERT] == []
     revert, _ = decide(inputs(at(place, 5), there=ledger(place, requests={TRAIN: known}))).changes
-    assert isinstance(revert, Revert)
+    assert revert.action is Action.REVERT
     assert revert.phase is Phase.SUCCEEDED
 
 
@@ -206,5 +207,5 @@ def test_a_train_job_is_complete_when_its_status_says_so(
 ) -> None:
     place, known = asked(), record(request(spec=manifests(*objects)), began_at=BEGAN)
     made = decide(inputs(complete(place, complete_ones, pods), there=ledger(place, requests={TRAIN: known})))
-    reverts = [change for change in made.changes if isinstance(change, Revert)]
+    reverts = [change for change in made.changes if change.action is Action.REVERT]
     assert [revert.detail for revert in reverts] == ["its run was complete at 2026-11-20T10:04:00Z"] * ends

@@ -11,11 +11,12 @@ from reconciler.core.commits.messages import message
 from reconciler.core.decide.decide import decide
 from reconciler.core.explain.workload import explain
 from reconciler.core.observe.rollouts import ClusterRollouts, RolloutFailure, Rollouts
+from reconciler.model.action import Action
 from reconciler.model.capacity import ClusterObservation, PendingPods
 from reconciler.model.cluster import ScalableNodes
 from reconciler.model.ids import ClusterName, CommitId, PlacementName, TemplateName, WorkloadId
 from reconciler.model.placement import Placement, Restraint, RestraintKind
-from reconciler.model.plan import Move, Place, Plan, Reason, Resize, Revert
+from reconciler.model.plan import Plan, Reason
 from reconciler.model.policy import BurstPolicy, MoveBudget
 from reconciler.model.rollout import EngineState
 from tests.builders.inputs import (
@@ -71,8 +72,8 @@ def left(cluster: str, ago: timedelta) -> Restraint:
 
 def test_evicted_replicas_move_after_the_scale_up_window_and_the_others_stay() -> None:
     shrunk, begun = decided(free("worker-3", 8)).changes
-    assert isinstance(shrunk, Resize)
-    assert isinstance(begun, Place)
+    assert shrunk.action is Action.RESIZE
+    assert begun.action is Action.PLACE
     assert (shrunk.after.cluster, shrunk.after.replicas) == (HERE, 2)
     assert (begun.placement.cluster, begun.placement.replicas) == ("worker-3", 2)
     assert (begun.placement.created_at, begun.placement.expires_at) == (there().created_at, there().expires_at)
@@ -83,7 +84,7 @@ def test_evicted_replicas_move_after_the_scale_up_window_and_the_others_stay() -
 
 def test_a_burst_without_any_node_moves_in_one_commit() -> None:
     (move,) = decided(free("worker-3", 8), bound=0).changes
-    assert isinstance(move, Move)
+    assert move.action is Action.MOVE
     assert (move.after.cluster, move.after.replicas, move.after.expires_at) == ("worker-3", 4, there().expires_at)
 
 
@@ -121,8 +122,8 @@ def test_where_no_other_cluster_has_room_they_stay_and_say_so() -> None:
 
 def test_as_many_move_as_have_room() -> None:
     made = decided(free("worker-3", 1))
-    assert [change.after.replicas for change in made.changes if isinstance(change, Resize)] == [3]
-    assert [change.placement.replicas for change in made.changes if isinstance(change, Place)] == [1]
+    assert [change.after.replicas for change in made.changes if change.action is Action.RESIZE] == [3]
+    assert [change.placement.replicas for change in made.changes if change.action is Action.PLACE] == [1]
     assert [(held.reason, held.replicas) for held in made.suppressed] == [(Reason.NO_CAPACITY, 1)]
 
 
@@ -130,7 +131,7 @@ def test_they_join_the_replicas_that_the_other_cluster_has_already() -> None:
     burst, other = there(), placement("worker-3", 1, lasting=timedelta(hours=2))
     seen = free("worker-3", 8, bound={other.name: 1}, ready={other.name: 1})
     made = plan(short(5, since=NOW - 20 * MINUTE), evicted(burst), seen, there=ledger(burst, other))
-    sizes = [(change.after.cluster, change.after.replicas) for change in made.changes if isinstance(change, Resize)]
+    sizes = [(change.after.cluster, change.after.replicas) for change in made.changes if change.action is Action.RESIZE]
     assert sizes == [("worker-2", 2), ("worker-3", 3)]
 
 
@@ -171,7 +172,7 @@ def test_what_waits_in_vain_of_one_workload_holds_for_another_unless_the_other_h
     both = (*home.workloads, *short(4, since=NOW - 20 * MINUTE, workload=other).workloads)
     seen = (replace(home, workloads=both), evicted(first, room=room), evicted(second))
     made = plan(*seen, wanted=desired(workloads=(VLLM, other)), there=ledger(first, second))
-    placed = [change.placement for change in made.changes if isinstance(change, Place)]
+    placed = [change.placement for change in made.changes if change.action is Action.PLACE]
     assert [(burst.workload.name, burst.cluster) for burst in placed] == goes
     assert {held.workload for held in made.suppressed} == ({VLLM} if room else {VLLM, other})
 
@@ -194,12 +195,12 @@ def test_the_rollout_timeout_ends_no_burst_that_was_healthy_and_only_lacks_nodes
     health = ClusterRollouts(arrived={burst.path: "d"}, ailing={burst.path: failure})
     rollouts = Rollouts.of({HERE: health})
     changes = decide(replace(inputs(*seen, there=ledger(burst)), rollouts=rollouts)).changes
-    assert [type(change) for change in changes] == ([] if waits else [Revert])
+    assert [change.action for change in changes] == ([] if waits else [Action.REVERT])
 
 
 def test_a_burst_that_kueue_has_evicted_moves_and_says_so_in_its_words() -> None:
     burst, words = there(), "kueue queue-a evicted it (Preempted): Preempted to accommodate a workload"
     seen = replace(evicted(burst, bound=0), unadmitted={burst.name: words})
     (moved,) = plan(short(4), seen, free("worker-3", 8), wanted=desired(), there=ledger(burst)).changes
-    assert isinstance(moved, Move)
+    assert moved.action is Action.MOVE
     assert moved.detail == f"4 of 4 replicas on worker-2 had no node for 30s: {words}"

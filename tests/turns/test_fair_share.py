@@ -11,11 +11,12 @@ import pytest
 from reconciler.core.decide.turns.queue import Turn, _joined, _Rival
 from reconciler.core.ledger import lifecycle
 from reconciler.core.observe.demand import DemandHistory
+from reconciler.model.action import Action
 from reconciler.model.capacity import ClusterObservation, MissingReplicas, Node, Pool, WorkloadObservation
 from reconciler.model.demand import Sample
 from reconciler.model.ids import ClusterName, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.placement import Placement, RestraintKind
-from reconciler.model.plan import EndReason, Extend, Place, Plan, Resize, Revert
+from reconciler.model.plan import EndReason, Plan
 from reconciler.model.policy import BurstPolicy, Renewal
 from reconciler.model.workload import WorkloadRef
 from tests.builders.gprs import binding, gpr_template
@@ -78,13 +79,8 @@ def placed(made: Plan) -> dict[str, int]:
     """Return the replicas that each workload got."""
     gained: dict[str, int] = {}
     for change in made.changes:
-        match change:
-            case Place(placement=begun):
-                gained[begun.workload.name] = begun.replicas
-            case Resize(before=before, after=after):
-                gained[after.workload.name] = gained.get(after.workload.name, 0) + after.replicas - before.replicas
-            case _:
-                pass
+        if change.action in (Action.PLACE, Action.RESIZE):
+            gained[change.workload.name] = gained.get(change.workload.name, 0) + change.growth
     return gained
 
 
@@ -146,7 +142,7 @@ def test_lapse_ends_a_turn_where_others_wait(others: int, kinds: list[RestraintK
     over = replace(ending("hog", 1), expires_at=NOW)
     policies = {"hog": ordering("worker-2")}
     made = decided(crowd(hog=(1, 60 * MINUTE), other=(others, 5 * MINUTE)), 0, over, policies=policies)
-    (ended,) = [change for change in made.changes if isinstance(change, Revert)]
+    (ended,) = [change for change in made.changes if change.action is Action.REVERT]
     assert ended.why is EndReason.EXPIRED
     assert [ended.restraint.kind for _ in kinds if ended.restraint is not None] == kinds
 
@@ -154,10 +150,10 @@ def test_lapse_ends_a_turn_where_others_wait(others: int, kinds: list[RestraintK
 def test_renewal_gives_back_what_others_have_less_of() -> None:
     made = decided(crowd(rich=(4, 60 * MINUTE), poor=(4, 5 * MINUTE)), 0, ending("rich", 4))
     shrunk, renewed = made.changes
-    assert isinstance(shrunk, Resize)
+    assert shrunk.action is Action.RESIZE
     assert (shrunk.before.replicas, shrunk.after.replicas) == (4, 2)
     assert shrunk.detail == "llm/rich has 4 of 4, and 2 replicas make room for llm/poor, which has 0 of 4"
-    assert isinstance(renewed, Extend)
+    assert renewed.action is Action.EXTEND
     assert renewed.before == shrunk.after
     assert renewed.after.expires_at == NOW + 12 * MINUTE
 
@@ -167,9 +163,9 @@ def test_renewal_gives_back_what_serves_least(serves: int) -> None:
     bursts = ending("rich", 2), replace(ending("rich", 2, since=7 * MINUTE), expires_at=NOW + MINUTE)
     ready = {each.name: 2 if index == serves else 0 for index, each in enumerate(bursts)}
     made = decided(crowd(rich=(4, 60 * MINUTE), poor=(4, 5 * MINUTE)), 0, *bursts, ready=ready)
-    (ended,) = [change for change in made.changes if isinstance(change, Revert)]
+    (ended,) = [change for change in made.changes if change.action is Action.REVERT]
     assert ended.placement == bursts[1 - serves]
-    (renewed,) = [change for change in made.changes if isinstance(change, Extend)]
+    (renewed,) = [change for change in made.changes if change.action is Action.EXTEND]
     assert renewed.before == bursts[serves]
 
 
@@ -177,12 +173,12 @@ def test_renewal_gives_nothing_back_for_those_who_get_the_room_of_pods_that_leav
     primary = crowd(rich=(4, 60 * MINUTE), poor=(4, 5 * MINUTE))
     rich = ending("rich", 4)
     made = decided(primary, 0, rich, bound={rich.name: 4, "gone-12345678": 3})
-    assert [type(change) for change in made.changes] == [Extend]
+    assert [change.action for change in made.changes] == [Action.EXTEND]
 
 
 def test_renewal_gives_nothing_to_who_has_room() -> None:
     made = decided(crowd(rich=(4, 60 * MINUTE), poor=(2, 5 * MINUTE)), 2, ending("rich", 4))
-    assert sorted(type(change).__name__ for change in made.changes) == ["Extend", "Place"]
+    assert sorted(change.action for change in made.changes) == ["Extend", "Place"]
 
 
 def turns(has: int, needs: int, *, begun: timedelta, waited: timedelta = 5 * MINUTE) -> Plan:
@@ -192,7 +188,7 @@ def turns(has: int, needs: int, *, begun: timedelta, waited: timedelta = 5 * MIN
 
 def test_two_that_cannot_divide_a_replica_take_turns() -> None:
     (ended,) = turns(1, 1, begun=10 * MINUTE).changes
-    assert isinstance(ended, Revert)
+    assert ended.action is Action.REVERT
     assert ended.why is EndReason.FAIR_SHARE
     assert ended.detail.endswith("1 replica makes room for llm/waits, which has 0 of 1; they take turns")
     assert ended.restraint is not None
@@ -201,11 +197,11 @@ def test_two_that_cannot_divide_a_replica_take_turns() -> None:
 
 
 def test_turn_lasts_until_it_is_as_much_ahead_as_a_turn_lasts() -> None:
-    assert [type(change) for change in turns(1, 1, begun=8 * MINUTE).changes] == [Extend]
+    assert [change.action for change in turns(1, 1, begun=8 * MINUTE).changes] == [Action.EXTEND]
 
 
 def test_nobody_with_nothing_waits_for_more_than_two_turns() -> None:
-    assert [type(change) for change in turns(1, 1, begun=8 * MINUTE, waited=20 * MINUTE).changes] == [Revert]
+    assert [change.action for change in turns(1, 1, begun=8 * MINUTE, waited=20 * MINUTE).changes] == [Action.REVERT]
 
 
 def test_who_has_no_more_than_its_share_does_not_yield() -> None:
@@ -213,7 +209,7 @@ def test_who_has_no_more_than_its_share_does_not_yield() -> None:
     small = placement("worker-2", 1, workload=named("small"))
     made = decided(primary, 0, ending("large", 1, since=60 * MINUTE), small)
     # One of eight is less than the fifth that all together have, however long the third one waits.
-    assert [type(change) for change in made.changes] == [Extend]
+    assert [change.action for change in made.changes] == [Action.EXTEND]
 
 
 @pytest.mark.parametrize("begun", [timedelta(), 8 * MINUTE, timedelta(days=10_000)])
@@ -226,7 +222,7 @@ def test_burst_in_its_scale_down_window_keeps_its_last_replica_beside_those_that
     primary = crowd(has=(0, MINUTE), waits=(others, 60 * MINUTE))
     made = decided(primary, 0, ending("has", 1, since=begun), history=lately)
     assert not made.bugs
-    assert [type(change) for change in made.changes] == [Extend]
+    assert [change.action for change in made.changes] == [Action.EXTEND]
 
 
 def test_share_far_beyond_the_fair_one_is_ahead_by_the_longest_time() -> None:
@@ -234,7 +230,7 @@ def test_share_far_beyond_the_fair_one_is_ahead_by_the_longest_time() -> None:
     primary = crowd(has=(1, 600 * MINUTE), large=(2**31 - 1, 60 * MINUTE), waits=(1, 60 * MINUTE))
     made = decided(primary, 0, ending("has", 1, since=timedelta(days=10_000)))
     assert not made.bugs
-    (ended,) = [change for change in made.changes if isinstance(change, Revert)]
+    (ended,) = [change for change in made.changes if change.action is Action.REVERT]
     assert ended.restraint is not None
     assert ended.restraint.until == NOW + 60 * MINUTE
 
@@ -284,7 +280,7 @@ def test_evictable_loan_is_given_back_at_once() -> None:
         "bindings": {name: replace(binding({"worker-2": "h100"})["llm"], workspace=name) for name in tenants},
     }
     made = decided(primary, 0, *there, workspaces=quotas, **terms)
-    ends = [change for change in made.changes if isinstance(change, Revert)]
+    ends = [change for change in made.changes if change.action is Action.REVERT]
     assert [change.placement.workload.name for change in ends] == ["two"]
     assert ends[0].why is EndReason.PREEMPTED
     assert ends[0].detail == "llm has borrowed room that the quota of sim has a right to; it goes to sim/run"

@@ -6,8 +6,9 @@ from datetime import timedelta
 import pytest
 
 from reconciler.core.decide.decide import decide
+from reconciler.model.action import Action
 from reconciler.model.gpr import GprTerms, GpuAsk
-from reconciler.model.plan import Place, Reason
+from reconciler.model.plan import Reason
 from tests.builders.gprs import TRAIN, binding, gpr_template, record, request
 from tests.builders.gpu_nodes import cluster_of, nodes
 from tests.builders.inputs import NOW, VLLM, desired, free, inputs, ledger, ordering, shape, short
@@ -46,7 +47,7 @@ def test_a_request_for_two_nodes_waits_for_two_different_nodes() -> None:
     assert held.reason is Reason.NOTHING_FITS
     assert "needs 4 GPUs free on each of 2 nodes, 1 of 2 has that" in held.message
     placed = decide(inputs(cluster_of(nodes(4, 4)), there=there))
-    assert [type(change) for change in placed.changes] == [Place]
+    assert [change.action for change in placed.changes] == [Action.PLACE]
 
 
 def test_a_waiting_request_goes_to_a_cluster_that_is_added_to_its_workspace() -> None:
@@ -60,7 +61,7 @@ def test_a_waiting_request_goes_to_a_cluster_that_is_added_to_its_workspace() ->
     grown = replace(workspace, clusters=(*workspace.clusters, "worker-2"))
     after = replace(before, workspaces={"llm": grown})
     (change,) = decide(inputs(*seen, wanted=after, there=there)).changes
-    assert isinstance(change, Place)
+    assert change.action is Action.PLACE
     assert change.placement.cluster == "worker-2"
 
 
@@ -68,7 +69,7 @@ def test_a_waiting_request_goes_to_a_cluster_that_is_added_to_its_workspace() ->
 def test_a_request_for_a_dedicated_node_waits_for_an_empty_one(free_there: tuple[int, ...], placing: bool) -> None:
     asked = request(ask=GpuAsk(gpus=2), terms=GprTerms(dedicated=True))
     made = decide(inputs(cluster_of(nodes(*free_there)), there=ledger(requests={TRAIN: record(asked)})))
-    places = [change for change in made.changes if isinstance(change, Place)]
+    places = [change for change in made.changes if change.action is Action.PLACE]
     assert bool(places) is placing
     assert all(one.placement.shape.requests == whole(8) for one in places)
 

@@ -20,8 +20,9 @@ from reconciler.core.validation import kubernetes
 from reconciler.core.validation.objects import check_object, unchecked_kinds
 from reconciler.core.workloads.builtin_kinds import NO_KINDS
 from reconciler.errors import Severity
+from reconciler.model.action import Action
 from reconciler.model.kubernetes.object_schema import NO_SCHEMAS, FieldValidation, ObjectSchemas
-from reconciler.model.plan import Choice, Place, Plan
+from reconciler.model.plan import Change, Choice, Plan
 from reconciler.model.policy import Desired
 from reconciler.model.workload import DeploySpec, Json, ManifestResource
 from reconciler.text.findings import dotted
@@ -256,8 +257,9 @@ def test_a_fleet_that_wants_warnings_gets_them_and_places() -> None:
 def rendered(desired: Desired) -> RenderedTemplate:
     """Fill in the template of the fleet for a placement."""
     (workload,) = desired.templates
-    place = Place(
-        placement=placement("worker-2", 3, workload=workload),
+    place = Change(
+        action=Action.PLACE,
+        after=placement("worker-2", 3, workload=workload),
         shortage=None,
         choice=Choice(cluster="worker-2", rank=1, fits=3, free=gpus(3)),
     )

@@ -11,11 +11,12 @@ from reconciler.core.commits.templates import render_templates
 from reconciler.core.explain.workload import explain
 from reconciler.core.fleet.read_file import assemble, parse_file
 from reconciler.core.workloads.cluster_provides import refuse_lacking
+from reconciler.model.action import Action
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.cluster import Category, Prerequisite
 from reconciler.model.ids import ClusterName, CommitId
 from reconciler.model.kubernetes.scheduling import RuntimeClass
-from reconciler.model.plan import Place, Plan, Reason
+from reconciler.model.plan import Plan, Reason
 from reconciler.model.policy import Desired
 from reconciler.model.workload import Json
 from tests.builders.fleet_files import FLEET, cluster, load, workspace
@@ -43,7 +44,7 @@ def test_a_cluster_without_the_volume_is_passed_over_with_the_reason_and_the_rem
     )
     made = decided("worker-2", "worker-3", fleet=fleet)
     (change,) = made.changes
-    assert isinstance(change, Place)
+    assert change.action is Action.PLACE
     assert placed(made) == ["worker-3"]
     (refusal,) = change.refused
     assert refusal.reason is Reason.NEEDS_FIRST
@@ -288,6 +289,6 @@ def test_runtime_classes_are_seen_as_device_classes_are() -> None:
     made = plan(short(1), bare, able, wanted=fleet)
     assert placed(made) == ["worker-3"]
     (change,) = made.changes
-    assert isinstance(change, Place)
+    assert change.action is Action.PLACE
     assert [one.message for one in change.refused] == ["has no RuntimeClass kata, which Deployment model needs"]
     assert explain(VLLM, inputs(short(1), able, wanted=fleet), made).conclusion[-1].startswith("worker-2 does not say")

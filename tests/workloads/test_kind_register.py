@@ -13,8 +13,9 @@ from reconciler.core.capacity.pod_requirements import pods_of_request, request_r
 from reconciler.core.fleet.read_file import assemble, parse_file
 from reconciler.core.workloads import builtin_kinds
 from reconciler.core.workloads.builtin_kinds import BUILT_IN
+from reconciler.model.action import Action
 from reconciler.model.ids import CommitId
-from reconciler.model.plan import Place, Plan, Reason
+from reconciler.model.plan import Plan, Reason
 from reconciler.model.policy import Desired
 from reconciler.model.workload import Json
 from tests.builders.inputs import free, plan
@@ -53,7 +54,7 @@ def test_a_list_of_kinds_would_be_found() -> None:
 
 def waits(decided: Plan) -> tuple[Reason, str]:
     """Return why the only request waits; nothing of it may be placed."""
-    assert not [change for change in decided.changes if isinstance(change, Place)]
+    assert not [change for change in decided.changes if change.action is Action.PLACE]
     (held,) = decided.suppressed
     return held.reason, held.message
 
@@ -81,7 +82,7 @@ def test_unknown_pods_are_unknown_room(made: Json, what: str) -> None:
 def test_gpr_details_say_what_unknown_pods_need() -> None:
     asked = request("worker-2", spec=manifests(UNKNOWN), ask=gpus(8, nodes=2))
     (_, place) = plan(free("worker-2", 8, 8), wanted=wants(asked)).changes
-    assert isinstance(place, Place)
+    assert place.action is Action.PLACE
     assert place.placement.replicas == 2
 
 
@@ -90,7 +91,7 @@ def test_a_workspace_may_let_unknown_pods_count_as_nothing() -> None:
     wanted = wants(asked)
     lenient = {name: replace(workspace, allow_unknown_needs=True) for name, workspace in wanted.workspaces.items()}
     (_, place) = plan(free("worker-2", 8), wanted=replace(wanted, workspaces=lenient)).changes
-    assert isinstance(place, Place)
+    assert place.action is Action.PLACE
 
 
 def test_the_stateful_set_of_openkruise_is_counted() -> None:

@@ -26,7 +26,7 @@ from reconciler.daemon.orders.order_batches import join_outcomes
 from reconciler.daemon.proposals.desk import numbered
 from reconciler.daemon.reconcile import Memory, Outcome, World, reconcile_once
 from reconciler.daemon.steer import retry_conflicts
-from reconciler.model.plan import PODS_UNTRIED, ProposalChange
+from reconciler.model.plan import PODS_UNTRIED
 from reconciler.settings import Settings
 from reconciler.text.to_json import json_value
 from reconciler.text.wording import count
@@ -84,7 +84,7 @@ def _leaves_subsets(outcome: Outcome) -> bool:
 
 def _tend_proposals(settings: Settings, world: World, memory: Memory, outcome: Outcome) -> Outcome | None:
     """Give proposals their pull requests, and carry out what the host says of them; None where it says nothing."""
-    proposes = any(isinstance(change, ProposalChange) for change in outcome.rendered.changes)
+    proposes = any(change.proposal is not None for change in outcome.rendered.changes)
     if not proposes and not uses_approval(outcome.decision.inputs):
         return None
     with closing(proposal_desk(settings)) as desk:

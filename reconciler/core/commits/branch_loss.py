@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from reconciler.core.commits.trailers import Action, Trailer, write_trailers
+from reconciler.core.commits.trailers import Trailer, write_trailers
 from reconciler.errors import LostBranch, Problem
+from reconciler.model.action import Action
 from reconciler.model.branch_loss import BranchLoss, BranchLossKind
 from reconciler.text.timestamps import format_time
 from reconciler.text.wording import count

@@ -11,7 +11,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from reconciler.core.commits.trailers import Action, Trailer, write_trailers
+from reconciler.core.commits.trailers import Trailer, write_trailers
+from reconciler.model.action import Action
 from reconciler.model.ids import ClusterName, CommitId, TreeId
 from reconciler.model.policy import Desired
 from reconciler.model.tree import ROOT, Advance, Branch, BranchCommit, Commit, Identity, Projection, alone

@@ -11,54 +11,20 @@ from functools import partial
 from types import MappingProxyType
 
 from reconciler.bulkhead import Seam, attempt
-from reconciler.core.commits import cluster_branches, message_parts, messages
+from reconciler.core.commits import cluster_branches, messages
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.errors import Bug
+from reconciler.model.action import TRAITS, Action
 from reconciler.model.demand import Demand
 from reconciler.model.events.event import Event
 from reconciler.model.events.event_kind import EventKind
-from reconciler.model.ids import ClusterName, CommitId, WorkloadId
-from reconciler.model.placement import Phase, Placement
-from reconciler.model.plan import (
-    Amend,
-    Approve,
-    Change,
-    Close,
-    EndProposal,
-    Extend,
-    Forget,
-    Hold,
-    Move,
-    Place,
-    ProposalChange,
-    Propose,
-    Reason,
-    Receive,
-    Release,
-    RequestChange,
-    Resize,
-    Restore,
-    Revert,
-    Suppressed,
-)
+from reconciler.model.ids import CommitId, WorkloadId
+from reconciler.model.placement import Phase
+from reconciler.model.plan import Change, Reason, Suppressed
 from reconciler.model.tree import Advance
 
 SuppressedByReason = Mapping[tuple[WorkloadId, Reason], Suppressed]
 """Suppressed changes by workload and reason: the numbers in the message change with every pass."""
-
-_REQUESTS: Mapping[type[RequestChange], EventKind] = {
-    Receive: EventKind.REQUEST_RECEIVED,
-    Amend: EventKind.REQUEST_CHANGED,
-    Close: EventKind.REQUEST_CLOSED,
-    Forget: EventKind.REQUEST_FORGOTTEN,
-}
-
-
-_PROPOSALS: Mapping[type[ProposalChange], EventKind] = {
-    Propose: EventKind.PROPOSED,
-    Approve: EventKind.APPROVED,
-    EndProposal: EventKind.PROPOSAL_ENDED,
-}
 
 
 def with_commits(changes: Sequence[Change], commits: Sequence[CommitId]) -> Iterator[tuple[Change, CommitId]]:
@@ -144,71 +110,19 @@ def unserved_times(inputs: PassInput) -> Mapping[WorkloadId, timedelta]:
 def _event(
     change: Change, commit: CommitId, title: str, at: datetime, unserved: Mapping[WorkloadId, timedelta]
 ) -> Event:
-    workload, clusters, before, replicas = _subject(change)
+    failed = change.action is Action.REVERT and change.phase is Phase.FAILED
     return Event(
-        kind=_kind(change),
+        kind=EventKind.FAILED if failed else TRAITS[change.action].event,
         at=at,
         line=messages.line(change, title),
-        workload=workload,
-        clusters=clusters,
-        before=before,
-        replicas=replicas,
+        workload=change.workload,
+        clusters=change.clusters,
+        before=change.replicas_before,
+        replicas=change.replicas_after if change.proposal is None else change.proposal.replicas,
         reasons=messages.reason_paragraphs(change),
         commit=commit,
-        waited=unserved.get(workload) if isinstance(change, Place | Resize) and change.shortage is not None else None,
+        waited=unserved.get(change.workload) if change.shortage is not None else None,
     )
-
-
-def _kind(change: Change) -> EventKind:
-    match change:
-        case Place():
-            return EventKind.PLACED
-        case Resize():
-            return EventKind.RESIZED
-        case Extend():
-            return EventKind.EXTENDED
-        case Move():
-            return EventKind.MOVED
-        case Revert(phase=phase):
-            return EventKind.FAILED if phase is Phase.FAILED else EventKind.ENDED
-        case Hold():
-            return EventKind.DELETED
-        case Release():
-            return EventKind.RELEASED
-        case Restore():
-            return EventKind.RESTORED
-        case Propose() | Approve() | EndProposal():
-            return _PROPOSALS[type(change)]
-        case _:
-            return _REQUESTS[type(change)]
-
-
-def _subject(change: Change) -> tuple[WorkloadId, tuple[ClusterName, ...], int, int]:
-    """Return the workload, the clusters, and the replicas before and after a change."""
-    match change:
-        case Place(placement=placement):
-            return *_place(placement), 0, placement.replicas
-        case Resize(before=before, after=after) | Extend(before=before, after=after):
-            return *_place(after), before.replicas, after.replicas
-        case Move(before=before, after=after):
-            return after.workload, (before.cluster, after.cluster), before.replicas, before.replicas
-        case Revert(placement=placement) | Hold(placement=placement):
-            return *_place(placement), placement.replicas, 0
-        case Restore(drifted=drifted):
-            return *_place(drifted.placement), drifted.placement.replicas, drifted.placement.replicas
-        case Release(workload=workload, restraints=restraints):
-            clusters = {restraint.cluster for restraint in restraints if restraint.cluster is not None}
-            return workload, tuple(sorted(clusters)), 0, 0
-        case Propose(proposal=proposal) | Approve(proposal=proposal) | EndProposal(proposal=proposal):
-            places = {placement.cluster for placement in proposal.placements}
-            return proposal.workload, tuple(sorted(places)), 0, proposal.replicas
-        case _:
-            record = message_parts.record_of(change)
-            return record.workload, record.request.clusters, 0, 0
-
-
-def _place(placement: Placement) -> tuple[WorkloadId, tuple[ClusterName, ...]]:
-    return placement.workload, (placement.cluster,)
 
 
 def _resize_events(changes: Iterable[Event]) -> tuple[frozenset[WorkloadId], frozenset[WorkloadId]]:

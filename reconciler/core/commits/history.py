@@ -12,9 +12,10 @@ from datetime import datetime
 from functools import partial
 
 from reconciler.bulkhead import NoteBug, Seam, attempt
-from reconciler.core.commits.trailers import Action, Trailer, action, is_own
+from reconciler.core.commits.trailers import Trailer, action, is_own
 from reconciler.core.signals.past_demand import Levels, followed_by, read_levels
 from reconciler.errors import Bug
+from reconciler.model.action import PLACEMENT_ENDS, Action
 from reconciler.model.ids import ClusterName, CommitId
 from reconciler.model.ledger import Ledger
 from reconciler.model.placement import place_name
@@ -23,7 +24,6 @@ from reconciler.text.timestamps import parse_time
 
 _BEGINS = frozenset({Action.PLACE, Action.MOVE})
 _GOES_ON = frozenset({Action.RESIZE, Action.EXTEND, Action.RESTORE})
-_ENDS = frozenset({Action.REVERT, Action.HOLD})
 _REVERTS = re.compile(r"This reverts commit [0-9a-f]+\.")
 _TRAILER = re.compile(r"[A-Za-z0-9-]+: .*")
 _WORKLOAD = re.compile(r"\(([^/()\s]+/[^/()\s]+)\):")
@@ -44,6 +44,7 @@ class BurstStep:
     action: Action
     subject: str
     reasons: str  # the text of the body without trailers, a sentence or two a line
+    why: str = ""  # a `model.plan.EndReason` where replicas went; empty where none did, and where a person deleted them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +59,7 @@ class BurstHistory:
     expires_at: datetime | None  # the end as last agreed
     steps: tuple[BurstStep, ...] = field(default=())
     ended_at: datetime | None = None
-    why: str = ""  # a `model.plan.Why`, MOVED or DELETED; empty while the placement stands
+    why: str = ""  # a `model.plan.EndReason`, MOVED or DELETED; empty while the placement stands
     put_back: bool = False  # whether a person brought it back after an end, as by a `git revert` of a Revert
 
     @property
@@ -151,7 +152,7 @@ def past_demand(
 def _read_commit(commit: LoggedCommit, histories: list[BurstHistory], newest: dict[str, int]) -> None:
     """Add one commit to the histories."""
     done, placement = action(commit), Trailer.PLACEMENT.read(commit)
-    if not placement or done is None or done not in _BEGINS | _GOES_ON | _ENDS:
+    if not placement or done is None or done not in _BEGINS | _GOES_ON | PLACEMENT_ENDS:
         return
     step = _step(commit, done)
     replaced = Trailer.REPLACES.read(commit)
@@ -170,7 +171,12 @@ def _read_commit(commit: LoggedCommit, histories: list[BurstHistory], newest: di
 
 def _step(commit: LoggedCommit, done: Action) -> BurstStep:
     return BurstStep(
-        commit=commit.id, at=commit.at, action=done, subject=commit.subject, reasons=reasons_in_body(commit.body)
+        commit=commit.id,
+        at=commit.at,
+        action=done,
+        subject=commit.subject,
+        reasons=reasons_in_body(commit.body),
+        why=Trailer.WHY.read(commit),
     )
 
 
@@ -189,9 +195,8 @@ def _first(name: str, commit: LoggedCommit, step: BurstStep) -> BurstHistory:
 
 
 def _continue(burst: BurstHistory, commit: LoggedCommit, step: BurstStep) -> BurstHistory:
-    if step.action in _ENDS:
-        why = DELETED if step.action is Action.HOLD else Trailer.WHY.read(commit)
-        return _end_history(burst, step, why)
+    if step.action in PLACEMENT_ENDS:
+        return _end_history(burst, step, DELETED if step.action is Action.HOLD else step.why)
     return replace(
         burst,
         cluster=ClusterName(Trailer.CLUSTER.read(commit, burst.cluster)),

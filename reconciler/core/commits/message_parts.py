@@ -1,95 +1,18 @@
-"""Parts of messages for commits and terminals: changes of requests themselves, and shortages with their causes."""
+"""Parts of messages for commits and terminals: requests, proposals, and shortages with their causes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from reconciler.core.decide.state.gate import describe_places
+from reconciler.model.action import Action
 from reconciler.model.approval import BurstProposal, ProposalEnd
 from reconciler.model.placement import Placement
-from reconciler.model.plan import (
-    Amend,
-    Approve,
-    Close,
-    EndProposal,
-    Forget,
-    ProposalChange,
-    Propose,
-    Receive,
-    RequestChange,
-    Shortage,
-)
+from reconciler.model.plan import Change, Shortage
 from reconciler.model.request import Asker, RequestRecord
 from reconciler.model.units import format_duration
 from reconciler.text.timestamps import format_time
 from reconciler.text.wording import as_clause, count, is_gpu, models_in_selector, resource_label, sanitize, sentence
-
-
-def record_of(change: RequestChange) -> RequestRecord:
-    """Return the request as a change leaves it, or as it removes it."""
-    match change:
-        case Receive(record=record) | Forget(record=record):
-            return record
-        case Amend(after=after) | Close(after=after):
-            return after
-
-
-def subject(change: RequestChange) -> str:
-    """Write the first line of a change's commit message."""
-    record = record_of(change)
-    match change:
-        case Receive():
-            done = "received"
-        case Amend(before=before) if record.cluster is not None and record.cluster != before.cluster:
-            done = f"reserved on {record.cluster}"
-        case Amend():
-            done = "changed"
-        case Close():
-            done = record.ended.status.lower() if record.ended else "closed"
-        case Forget():
-            done = "forgotten"
-    return f"request({record.workload}): {done}"
-
-
-def request_reason(change: RequestChange) -> str:
-    """Say why, for the middle of a sentence."""
-    match change:
-        case Receive(record=record):
-            if record.asker is Asker.FILE:
-                return "a file of the fleet repository asks for it"
-            by = f" by {as_clause(record.author)}" if record.author else ""
-            return f"asked for through the API{by}"
-        case Close(after=record):
-            return as_clause(record.ended.message) if record.ended else ""
-        case Amend(detail=detail) | Forget(detail=detail):
-            return as_clause(detail)
-
-
-def request_paragraphs(change: RequestChange) -> Iterator[str]:
-    """Yield the paragraphs of a commit's body, one line each, still unbroken."""
-    yield sentence(request_reason(change))
-    if isinstance(change, Receive):
-        yield from (sentence(note) for note in change.notes)
-    if isinstance(change, Close):
-        yield "It stays in the ledger, and nothing of it begins again."
-
-
-def proposal_subject(change: ProposalChange) -> str:
-    """Write the first line of a change's commit message."""
-    proposal = change.proposal
-    what = describe_places(proposal.placements)
-    match change:
-        case Propose(before=None):
-            return f"propose({proposal.workload}): {what}"
-        case Propose(before=before) if before is not None and before.foreign != proposal.foreign:
-            return f"propose({proposal.workload}): its branch is as it was proposed again"
-        case Propose():
-            return f"propose({proposal.workload}): its pull request"
-        case Approve():
-            return f"approve({proposal.workload}): {what}"
-        case EndProposal(why=why):
-            return f"proposal({proposal.workload}): {_PROPOSAL_ENDS[why]}"
-
 
 _PROPOSAL_ENDS = {
     ProposalEnd.APPROVED: "approved, and placed",
@@ -102,24 +25,50 @@ _PROPOSAL_ENDS = {
 }
 
 
-def proposal_reason(change: ProposalChange) -> str:
-    """Say why, for the middle of a sentence."""
-    match change:
-        case Propose(proposal=proposal, before=None):
-            return as_clause(proposal.reason)
-        case Propose(proposal=proposal, before=before) if before is not None and before.foreign != proposal.foreign:
-            return as_clause(proposal.foreign)
-        case Propose(proposal=proposal):
-            return as_clause(proposal.pull_request)
-        case Approve(detail=detail) | EndProposal(detail=detail):
-            return as_clause(detail)
+_REQUEST_STEPS = {Action.RECEIVE: "received", Action.AMEND: "changed", Action.FORGET: "forgotten"}
 
 
-def proposal_paragraphs(change: ProposalChange) -> Iterator[str]:
-    """Yield the paragraphs of a commit's body, one line each, still unbroken."""
-    yield sentence(proposal_reason(change))
-    if isinstance(change, Propose) and change.before is None:
-        yield from proposal_terms(change.proposal)
+def request_summary(change: Change, record: RequestRecord) -> str:
+    """Say in the subject what becomes of a request."""
+    before = change.record_before
+    match change.action:
+        case Action.AMEND if before is not None and record.cluster not in (None, before.cluster):
+            return f"reserved on {record.cluster}"
+        case Action.CLOSE:
+            return record.ended.status.lower() if record.ended else "closed"
+        case _:
+            return _REQUEST_STEPS[change.action]
+
+
+def proposal_summary(change: Change, proposal: BurstProposal) -> str:
+    """Say in the subject what becomes of a proposal."""
+    before = change.proposal_before
+    if isinstance(change.why, ProposalEnd):
+        return _PROPOSAL_ENDS[change.why]
+    if before is None:
+        return describe_places(proposal.placements)
+    return "its branch is as it was proposed again" if before.foreign != proposal.foreign else "its pull request"
+
+
+def reason(change: Change) -> str:
+    """Return why a change is made, in the words of whoever asked for it or saw it."""
+    record, proposal = change.record, change.proposal
+    match change.action:
+        case Action.HOLD if change.restraint is not None:
+            return change.restraint.reason
+        case Action.RECEIVE if record is not None:
+            by = f" by {as_clause(record.author)}" if record.author else ""
+            is_file = record.asker is Asker.FILE
+            return "a file of the fleet repository asks for it" if is_file else f"asked for through the API{by}"
+        case Action.CLOSE if record is not None:
+            return record.ended.message if record.ended else ""
+        case Action.PROPOSE if proposal is not None:
+            before = change.proposal_before
+            if before is None:
+                return proposal.reason
+            return proposal.foreign if before.foreign != proposal.foreign else proposal.pull_request
+        case _:
+            return change.detail
 
 
 def proposal_terms(proposal: BurstProposal) -> Iterator[str]:

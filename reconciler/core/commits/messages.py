@@ -12,27 +12,10 @@ from collections.abc import Iterable, Sequence
 from reconciler.core.commits import message_parts
 from reconciler.core.commits.trailers import trailers
 from reconciler.core.workloads import replica_count
+from reconciler.model.action import TRAITS, Action
 from reconciler.model.ids import CommitId
 from reconciler.model.placement import Placement, Restraint, RestraintKind, place_name
-from reconciler.model.plan import (
-    Approve,
-    Change,
-    Choice,
-    EndProposal,
-    EndReason,
-    Extend,
-    Hold,
-    Move,
-    Place,
-    ProposalChange,
-    Propose,
-    Refusal,
-    Release,
-    RequestChange,
-    Resize,
-    Restore,
-    Revert,
-)
+from reconciler.model.plan import Change, Choice, EndReason, Refusal, replaces_source
 from reconciler.model.tree import LoggedCommit
 from reconciler.model.units import format_duration
 from reconciler.text.scores import describe_scores
@@ -61,31 +44,35 @@ _WHY = {
 
 def subject(change: Change) -> str:
     """Write the first line of a change's commit message."""
-    if isinstance(change, RequestChange):
-        return message_parts.subject(change)
-    if isinstance(change, ProposalChange):
-        return message_parts.proposal_subject(change)
-    match change:
-        case Place(placement=placement):
-            return placed(placement)
-        case Resize(before=before, after=after) if replaces_source(before, after):
-            return f"update({after.workload}): {_replicas_clause(after)}"
-        case Resize(before=before, after=after):
-            return f"resize({after.workload}): {replica_count.describe_resize(before, after)} on {_at(after)}"
-        case Extend(after=after):
-            return f"extend({after.workload}): {_replicas_clause(after)} until {format_time(after.expires_at)}"
-        case Move(before=before, after=after):
-            return f"move({after.workload}): {count(before.replicas, 'replica')} from {_at(before)} to {_at(after)}"
-        case Revert(placement=placement):
-            return f'Revert "{placed(placement)}"'
-        case Hold(workload=workload, restraint=restraint):
-            return f"hold({workload}): {_restraint_scope(restraint)} until {format_time(restraint.until)}"
-        case Release(workload=workload, restraints=restraints):
-            clusters = join_names(sorted({_restraint_scope(restraint) for restraint in restraints}))
-            return f"release({workload}): {clusters}"
-        case Restore(drifted=drifted):
-            placement = drifted.placement
-            return f"restore({placement.workload}): {placement.name} on {_at(placement)}"
+    if change.action is Action.PLACE:
+        return placed(change.placement)
+    if change.action is Action.REVERT:
+        return f'Revert "{placed(change.placement)}"'
+    verb = "update" if change.is_update else TRAITS[change.action].verb
+    return f"{verb}({change.workload}): {_summary(change)}"
+
+
+def _summary(change: Change) -> str:
+    """Say in the subject what a change does."""
+    match change.action:
+        case Action.EXTEND:
+            return f"{_replicas_clause(change.placement)} until {format_time(change.placement.expires_at)}"
+        case Action.MOVE:
+            return f"{count(change.replicas_before, 'replica')} from {_at(change.former)} to {_at(change.placement)}"
+        case Action.RESIZE if not change.is_update:
+            return f"{replica_count.describe_resize(change.former, change.placement)} on {_at(change.placement)}"
+        case Action.RESTORE:
+            return f"{change.placement.name} on {_at(change.placement)}"
+        case Action.RELEASE:
+            return join_names(sorted({_restraint_scope(restraint) for restraint in change.restraints}))
+        case Action.HOLD if change.restraint is not None:
+            return f"{_restraint_scope(change.restraint)} until {format_time(change.restraint.until)}"
+        case _ if change.proposal is not None:
+            return message_parts.proposal_summary(change, change.proposal)
+        case _ if change.record is not None and change.is_of_request:
+            return message_parts.request_summary(change, change.record)
+        case _:
+            return _replicas_clause(change.placement)
 
 
 def placed(placement: Placement) -> str:
@@ -109,13 +96,13 @@ def message(
     the workload, where its policy looks back. `request_id` is the id of the call of the API that asked for it.
     """
     title = subject(change)
-    if isinstance(change, Revert) and history:
+    if change.action is Action.REVERT and history:
         title = f'Revert "{sanitize(history[-1].subject)}"'
     paragraphs = [title]
     body = "\n".join(map(wrap_text, reason_paragraphs(change)))
     if body:
         paragraphs.append(body)
-    if isinstance(change, (Revert, Move)) and history:
+    if change.ended is not None and history:
         paragraphs.append("\n".join(f"This reverts commit {commit.id}." for commit in history))
     paragraphs.append(trailers(change, source, demand, request_id))
     return "\n\n".join(paragraphs) + "\n"
@@ -126,35 +113,22 @@ def line(change: Change, title: str = "") -> str:
 
     `title` is the subject that the commit of a Revert has; by default that of a placement which was never changed.
     """
-    if isinstance(change, RequestChange):
-        return _with(subject(change), message_parts.request_reason(change))
-    if isinstance(change, ProposalChange):
-        return _with(subject(change), message_parts.proposal_reason(change))
-    match change:
-        case Place(placement=placement, shortage=shortage, choice=choice, detail=detail):
-            if shortage is None:
-                return _with(subject(change), f"{as_clause(detail)}{reason_clause(choice)}".removeprefix("; "))
-            wait = message_parts.describe_wait(shortage, placement)
-            signals = message_parts.describe_signals(shortage, placement)
-            return f"{subject(change)} ({wait}{signals}{reason_clause(choice)})"
-        case Revert(placement=placement, why=why, detail=detail):
-            title, replicas = title or subject(change), _replicas_clause(placement)
-            reason = f"{why}: {as_clause(detail)}" if as_clause(detail) else str(why)
-            return _with(title, reason if _names(title, replicas) else f"{replicas}; {reason}")
-        case Hold(restraint=restraint):
-            return _with(subject(change), as_clause(restraint.reason))
-        case Resize(after=after, detail=detail, shortage=shortage, choice=choice):
-            return _with(
-                subject(change),
-                f"{as_clause(detail)}{message_parts.describe_signals(shortage, after)}{reason_clause(choice)}"
-                f"{f'; {after.kept}' if after.kept else ''}".removeprefix("; "),
-            )
-        case Extend(detail=detail) | Release(detail=detail) | Restore(detail=detail):
-            return _with(subject(change), as_clause(detail))
-        case Move(why=why, detail=detail, choice=choice):
-            return _with(
-                subject(change), f"{f'{why}: {as_clause(detail)}' if as_clause(detail) else why}{reason_clause(choice)}"
-            )
+    if change.action is not Action.REVERT:
+        return _with(subject(change), _line_reason(change).removeprefix("; "))
+    title, replicas, reason = title or subject(change), _replicas_clause(change.placement), _line_reason(change)
+    return _with(title, reason if _names(title, replicas) else f"{replicas}; {reason}")
+
+
+def _line_reason(change: Change) -> str:
+    """Say in a clause why a change is made, and what its cluster was taken for."""
+    if change.shortage is not None and change.action is Action.PLACE:
+        reason = message_parts.describe_wait(change.shortage, change.placement)
+    else:
+        why = change.why if change.ended is not None else None
+        reason = ": ".join(filter(None, (why, as_clause(message_parts.reason(change)))))
+    asks = "" if change.shortage is None else message_parts.describe_signals(change.shortage, change.placement)
+    kept = f"; {change.placement.kept}" if change.action is Action.RESIZE and change.placement.kept else ""
+    return f"{reason}{asks}{reason_clause(change.choice)}{kept}"
 
 
 def reason_clause(choice: Choice | None) -> str:
@@ -192,66 +166,54 @@ def reason_paragraphs(change: Change) -> tuple[str, ...]:
 
 
 def _reason_paragraphs(change: Change) -> Iterable[str]:
-    match change:
-        case Place(placement=placement, shortage=shortage, choice=choice, refused=refused, detail=detail):
-            yield sentence(detail)
-            yield message_parts.describe_shortage(shortage, placement)
-            yield _choice(choice, refused)
-        case Resize(before=before, after=after, detail=detail, shortage=shortage, choice=choice, refused=refused):
-            yield sentence(detail)
-            yield message_parts.describe_shortage(shortage, after)
-            yield _choice(choice, refused)
-            yield _taken_up(before, after)
-            yield _kept(after)
-            yield held(change.restraint)
-        case Extend(before=before, after=after, detail=detail):
-            yield sentence(detail)
-            moved = after.expires_at - before.expires_at
+    reason = as_clause(message_parts.reason(change))
+    if change.ended is not None and isinstance(change.why, EndReason):
+        yield f"{': '.join(filter(None, (_WHY[change.why], reason)))}."
+    else:
+        yield sentence(reason)
+    match change.action:
+        case Action.PLACE | Action.RESIZE if change.shortage is not None:
+            yield message_parts.describe_shortage(change.shortage, change.placement)
+        case Action.EXTEND:
+            moved = change.placement.expires_at - change.former.expires_at
             later = f"{format_duration(abs(moved))} {'later' if moved == abs(moved) else 'earlier'}"
-            yield f"It ends {later} than {format_time(before.expires_at)}."
-            yield _kept(after) if after.kept != before.kept else ""
-        case Move(choice=choice, refused=refused, before=before, joined=joined, after=after):
-            yield _because(change.why, change.detail)
-            yield f"It joins {joined.name} there, which grows to {after.replicas} replicas." if joined else ""
-            yield _choice(choice, refused)
-            yield held(change.restraint)
-            yield _taken_up(joined or before, after)
-            yield _kept(after)
-        case Revert(why=why, detail=detail, restraint=restraint):
-            yield _because(why, detail)
-            yield held(restraint)
-        case Hold(restraint=restraint):
-            yield sentence(restraint.reason)
-            yield held(restraint)
-        case Release(restraints=restraints, detail=detail):
-            yield sentence(detail)
-            yield from (f"{restraint.placement}: {_since(restraint)}." for restraint in restraints)
-        case Restore(detail=detail):
-            yield sentence(detail)
+            yield f"It ends {later} than {format_time(change.former.expires_at)}."
+        case Action.MOVE if change.joined is not None:
+            grown = change.placement.replicas
+            yield f"It joins {change.joined.name} there, which grows to {grown} replicas."
+        case Action.RELEASE:
+            yield from (f"{restraint.placement}: {_since(restraint)}." for restraint in change.restraints)
+        case Action.RESTORE:
             yield "To change what is deployed, change the template: the next resize takes it up."
             yield "To end a placement, delete its directory."
-        case EndProposal(restraint=restraint):
-            yield from message_parts.proposal_paragraphs(change)
-            yield held(restraint)
-        case Propose() | Approve():
-            yield from message_parts.proposal_paragraphs(change)
+        case Action.RECEIVE:
+            yield from map(sentence, change.notes)
+        case Action.CLOSE:
+            yield "It stays in the ledger, and nothing of it begins again."
+        case Action.PROPOSE if change.proposal is not None and change.proposal_before is None:
+            yield from message_parts.proposal_terms(change.proposal)
         case _:
-            yield from message_parts.request_paragraphs(change)
+            pass
+    yield _choice(change.choice, change.refused)
+    yield from _remarks(change)
 
 
-def replaces_source(before: Placement, after: Placement) -> bool:
-    """Tell whether a resize changes no number, and brings a placement to another version of its source."""
-    number = (before.replicas, before.shape.group_size) == (after.replicas, after.shape.group_size)
-    return number and _digest_of(before) not in ("", _digest_of(after))
-
-
-def _digest_of(placement: Placement) -> str:
-    return placement.made_from.digest if placement.made_from is not None else ""
+def _remarks(change: Change) -> Iterable[str]:
+    """Yield what else a change brings: another version, what stays as it was, and a restraint."""
+    restrained = held(change.restraint)
+    if change.action is Action.RESIZE:
+        yield from (_taken_up(change.former, change.placement), _kept(change.placement), restrained)
+    elif change.action is Action.MOVE:
+        yield from (restrained, _taken_up(change.joined or change.former, change.placement), _kept(change.placement))
+    else:
+        yield restrained
+    if change.action is Action.EXTEND and change.placement.kept != change.former.kept:
+        yield _kept(change.placement)
 
 
 def _taken_up(before: Placement, after: Placement) -> str:
     """Say that something else is deployed from here on than before, which the number of replicas does not tell."""
-    if before.made_from is not None and after.made_from is not None and _digest_of(before) != _digest_of(after):
+    if before.made_from is not None and after.made_from is not None and before.source_digest != after.source_digest:
         told = before.made_from.images == after.made_from.images or replaces_source(before, after)
         images = "" if told else f", with {after.made_from.images} in place of {before.made_from.images}"
         texts = [_LONG_VERSION.sub(r"\1", each.text) for each in (after.made_from, before.made_from)]
@@ -267,11 +229,6 @@ def _taken_up(before: Placement, after: Placement) -> str:
 def _kept(placement: Placement) -> str:
     """Say what the resize has left as it was; a new placement has it as the template says."""
     return f"{sentence(placement.kept)} The next placement takes it up." if placement.kept else ""
-
-
-def _because(why: EndReason, detail: str) -> str:
-    text = as_clause(detail)
-    return f"{_WHY[why]}: {text}." if text else f"{_WHY[why]}."
 
 
 def _choice(choice: Choice | None, refused: Sequence[Refusal]) -> str:

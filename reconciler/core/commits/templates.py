@@ -19,10 +19,11 @@ from reconciler.core.fleet.sources.patches import spec_for
 from reconciler.core.safety import rules
 from reconciler.core.workloads.cluster_provides import refuse_lacking
 from reconciler.errors import Bug, InvalidInput, Severity
+from reconciler.model.action import Action
 from reconciler.model.bounds import TEMPLATE_WORK
 from reconciler.model.ids import WorkloadId, WorkspaceName
 from reconciler.model.placement import Placement
-from reconciler.model.plan import UNTRIED, Change, Extend, Move, Place, Plan, Resize, Revert
+from reconciler.model.plan import UNTRIED, Change, Plan
 from reconciler.model.policy import Cluster, Desired, Workspace
 from reconciler.model.workload import DeploySpec, WorkloadTemplate
 from reconciler.text.findings import dotted
@@ -43,17 +44,6 @@ class RenderedTemplate:
 
 RenderedTemplates = Mapping[int, RenderedTemplate]
 """By the position of the change in its plan; changes that write nothing from a template are left out."""
-
-
-def written(change: Change) -> Placement | None:
-    """Return the placement whose files a change writes anew from its template, if any."""
-    match change:
-        case Place(placement=placement) | Resize(after=placement) | Move(after=placement):
-            return placement
-        case Extend(before=before, after=placement) if before.deletion_policy is not placement.deletion_policy:
-            return placement  # engines keep or prune by what stands in each file
-        case _:
-            return None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -105,23 +95,19 @@ def _rewritten_placements(changes: Sequence[Change]) -> Iterator[tuple[int, Plac
     A new expiry or deletion policy of a placement that the same plan ends later needs no files: its template may be
     gone with its request by then. A placement that the plan has rendered before is rendered again, for its new digest.
     """
-    over = {_path(change): position for position, change in enumerate(changes) if isinstance(change, Revert | Move)}
+    ended = ((position, change.ended) for position, change in enumerate(changes))
+    over = {placement.path: position for position, placement in ended if placement is not None}
     anew: set[str] = set()
     for position, change in enumerate(changes):
-        placement = written(change)
-        if isinstance(change, Extend):
-            if over.get(change.after.path, -1) > position:
+        placement = change.rewritten
+        if change.action is Action.EXTEND:
+            if over.get(change.placement.path, -1) > position:
                 continue
-            if change.after.path in anew:
-                placement = change.after
+            if change.placement.path in anew:
+                placement = change.placement
         if placement is not None:
             anew.add(placement.path)
             yield position, placement
-
-
-def _path(change: Revert | Move) -> str:
-    """Return the directory that a change empties."""
-    return (change.placement if isinstance(change, Revert) else change.before).path
 
 
 def _fill(placement: Placement, desired: Desired, budget: EvaluationBudget) -> RenderedTemplate:

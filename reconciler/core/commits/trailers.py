@@ -6,35 +6,14 @@ Programs read changes back from trailers (`history`); the format is a promise to
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from datetime import datetime
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 
-from reconciler.core.commits import message_parts
 from reconciler.core.ledger.proposal_record import proposal_id
+from reconciler.model.action import Action
 from reconciler.model.approval import BurstProposal
-from reconciler.model.ids import CommitId, WorkloadId
-from reconciler.model.placement import Placement
-from reconciler.model.plan import (
-    Amend,
-    Approve,
-    Change,
-    Close,
-    EndProposal,
-    Extend,
-    Forget,
-    Hold,
-    Move,
-    Place,
-    ProposalChange,
-    Propose,
-    Receive,
-    Release,
-    RequestChange,
-    Resize,
-    Restore,
-    Revert,
-)
+from reconciler.model.ids import CommitId
+from reconciler.model.plan import Change
 from reconciler.model.tree import Identity, LoggedCommit
 from reconciler.text.timestamps import format_time
 from reconciler.text.wording import sanitize
@@ -50,7 +29,7 @@ class Trailer(StrEnum):
     CLUSTER = "Overspill-Cluster"
     SUBSET = "Overspill-Subset"  # of a WorkloadSpread
     EXPIRES = "Overspill-Expires"  # when the placement, or a hold, ends
-    WHY = "Overspill-Why"  # a `model.plan.Why`
+    WHY = "Overspill-Why"  # a `model.plan.EndReason` or a `model.approval.ProposalEnd`
     PHASE = "Overspill-Phase"  # the final one of a placement
     MOVED_FROM = "Overspill-Moved-From"  # the cluster that a move leaves
     REPLACES = "Overspill-Replaces"  # the placement that a move ends
@@ -71,47 +50,6 @@ class Trailer(StrEnum):
         """Tell whether a commit has the trailer."""
         return self in commit.trailers
 
-
-class Action(StrEnum):
-    """The values of `Trailer.ACTION`: what a commit does."""
-
-    START = "Start"  # the output branch, a cluster's directory or a cluster's branch
-    FOLLOW = "Follow"  # brings a cluster's branch to where the output branch is
-    PLACE = "Place"
-    RESIZE = "Resize"
-    EXTEND = "Extend"
-    MOVE = "Move"
-    REVERT = "Revert"
-    HOLD = "Hold"
-    RELEASE = "Release"
-    RESTORE = "Restore"
-    RECEIVE = "Receive"
-    AMEND = "Amend"
-    CLOSE = "Close"
-    FORGET = "Forget"
-    PROPOSE = "Propose"
-    APPROVE = "Approve"
-    END_PROPOSAL = "EndProposal"
-    DISCARD = "Discard"  # what came with an approval and was not proposed
-
-
-_ACTIONS: Mapping[type[Change], Action] = {
-    Place: Action.PLACE,
-    Resize: Action.RESIZE,
-    Extend: Action.EXTEND,
-    Move: Action.MOVE,
-    Revert: Action.REVERT,
-    Hold: Action.HOLD,
-    Release: Action.RELEASE,
-    Restore: Action.RESTORE,
-    Receive: Action.RECEIVE,
-    Amend: Action.AMEND,
-    Close: Action.CLOSE,
-    Forget: Action.FORGET,
-    Propose: Action.PROPOSE,
-    Approve: Action.APPROVE,
-    EndProposal: Action.END_PROPOSAL,
-}
 
 _BY_VALUE: Mapping[str, Action] = {value.value: value for value in Action}
 
@@ -162,13 +100,12 @@ def trailers(change: Change, source: CommitId, demand: str = "", request_id: str
 
     `request_id` is the id of the call of the API that asked for it.
     """
-    digest = (Trailer.DIGEST, _digest(change))
     return write_trailers(
         (
             *_common(change),
             (Trailer.SOURCE, source),
             (Trailer.FROM, _made_from(change)),
-            digest,
+            (Trailer.DIGEST, _digest(change)),
             *_specific(change),
             (Trailer.DEMAND, demand),
             (Trailer.REQUEST_ID, request_id),
@@ -176,27 +113,34 @@ def trailers(change: Change, source: CommitId, demand: str = "", request_id: str
     )
 
 
-def _common(change: Change) -> list[Pair]:
-    """Return the trailers of a change: its action, and its placement or request."""
-    done = (Trailer.ACTION, _ACTIONS[type(change)])
-    match change:
-        case Release(workload=workload, restraints=restraints):
-            names = sorted({restraint.placement for restraint in restraints})
-            clusters = sorted({restraint.cluster for restraint in restraints if restraint.cluster is not None})
-            placements = [(Trailer.PLACEMENT, f"{workload.workspace}/{name}") for name in names]
-            return [*placements, done, *((Trailer.CLUSTER, cluster) for cluster in clusters)]
-        case Hold(placement=placement, restraint=restraint):
-            return _placement(placement, done, restraint.until)
-        case Receive() | Amend() | Close() | Forget():
-            return [(Trailer.REQUEST, str(message_parts.record_of(change).workload)), done]
-        case Propose(proposal=proposal) | Approve(proposal=proposal) | EndProposal(proposal=proposal):
-            clusters = sorted({placement.cluster for placement in proposal.placements})
-            named = (Trailer.PROPOSAL, proposal_name(proposal))
-            until = (Trailer.EXPIRES, format_time(proposal.until))
-            return [named, done, *((Trailer.CLUSTER, cluster) for cluster in clusters), until]
-        case _:
-            placement = _left(change)
-            return _placement(placement, done, placement.expires_at)
+def _common(change: Change) -> Iterator[Pair]:
+    """Yield the trailers of every change: its action, and its placement, request or proposal."""
+    done, placement, proposal = (Trailer.ACTION, change.action), change.after or change.before, change.proposal
+    clusters = ((Trailer.CLUSTER, cluster) for cluster in change.clusters)
+    if placement is not None:
+        held = change.restraint if change.action is Action.HOLD else None
+        yield from ((Trailer.PLACEMENT, placement.id), done, (Trailer.CLUSTER, placement.cluster))
+        yield (Trailer.SUBSET, placement.subset)
+        yield (Trailer.EXPIRES, format_time(placement.expires_at if held is None else held.until))
+    elif proposal is not None:
+        yield from ((Trailer.PROPOSAL, proposal_name(proposal)), done, *clusters)
+        yield (Trailer.EXPIRES, format_time(proposal.until))
+    elif change.record is not None:
+        yield from ((Trailer.REQUEST, str(change.workload)), done)
+    else:
+        names = sorted({restraint.placement for restraint in change.restraints})
+        yield from ((Trailer.PLACEMENT, f"{change.workload.workspace}/{name}") for name in names)
+        yield from (done, *clusters)
+
+
+def _specific(change: Change) -> Iterator[Pair]:
+    """Yield the trailers that only some changes have; the others have them without a value."""
+    placement, moved = change.after or change.before, change.before if change.action is Action.MOVE else None
+    yield (Trailer.WHY, change.why or "")
+    yield (Trailer.PHASE, change.phase if change.action is Action.REVERT else "")
+    yield (Trailer.MOVED_FROM, "" if moved is None else moved.cluster)
+    yield (Trailer.REQUEST, str(change.workload) if change.workload.request and placement is not None else "")
+    yield (Trailer.REPLACES, "" if moved is None or moved.id == change.placement.id else moved.id)
 
 
 def proposal_name(proposal: BurstProposal) -> str:
@@ -204,56 +148,13 @@ def proposal_name(proposal: BurstProposal) -> str:
     return f"{proposal.workload}-{proposal_id(proposal)}"
 
 
-def _placement(placement: Placement, done: Pair, until: datetime) -> list[Pair]:
-    return [
-        (Trailer.PLACEMENT, placement.id),
-        done,
-        (Trailer.CLUSTER, placement.cluster),
-        (Trailer.SUBSET, placement.subset),
-        (Trailer.EXPIRES, format_time(until)),
-    ]
-
-
-def _specific(change: Change) -> list[Pair]:
-    """Give the trailers that only some kinds of changes have."""
-    match change:
-        case Revert(placement=placement, why=why, phase=phase):
-            return [(Trailer.WHY, why.value), (Trailer.PHASE, phase.value), *_request(placement.workload)]
-        case Move(before=before, after=after, why=why):
-            source = (Trailer.MOVED_FROM, str(before.cluster))
-            replaces = [] if before.id == after.id else [(Trailer.REPLACES, before.id)]
-            return [(Trailer.WHY, why.value), source, *_request(after.workload), *replaces]
-        case EndProposal(why=why):
-            return [(Trailer.WHY, why.value)]
-        case Place() | Extend() | Restore():
-            return _request(_left(change).workload)
-        case _:
-            return []
-
-
-def _request(workload: WorkloadId) -> list[Pair]:
-    """Name the request that a placement is of, if it is of one."""
-    return [(Trailer.REQUEST, str(workload))] if workload.request else []
-
-
-def _left(change: Place | Resize | Extend | Move | Revert | Restore) -> Placement:
-    """Return the placement as a change leaves it, or as it removes it."""
-    match change:
-        case Place(placement=placement) | Revert(placement=placement):
-            return placement
-        case Resize(after=after) | Extend(after=after) | Move(after=after):
-            return after
-        case Restore(drifted=drifted):
-            return drifted.placement
-
-
 def _made_from(change: Change) -> str:
-    """Return what the files of a change were made from, where it writes any from a source."""
-    if not isinstance(change, (Place, Resize, Move)) or (made_from := _left(change).made_from) is None:
-        return ""
-    return made_from.text
+    """Return what the files of a change were made from; empty where it writes none from a source."""
+    made_from = change.placement.made_from if change.deploys else None
+    return "" if made_from is None else made_from.text
 
 
 def _digest(change: Change) -> str:
-    """Return the digest of the files that a change writes or removes, if it touches any."""
-    return "" if isinstance(change, (Hold, Release, RequestChange, ProposalChange)) else _left(change).digest
+    """Return the digest of the files that a change writes or removes; empty where it touches none."""
+    placement = change.after or change.before
+    return "" if placement is None or change.action is Action.HOLD else placement.digest

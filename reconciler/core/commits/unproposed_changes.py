@@ -14,9 +14,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from reconciler.core.commits.trailers import Action, Trailer, write_trailers
+from reconciler.core.commits.trailers import Trailer, write_trailers
 from reconciler.core.ledger.read import approved_workload
 from reconciler.errors import InvalidInput
+from reconciler.model.action import Action
 from reconciler.model.ids import BlobId, CommitId, WorkloadId
 from reconciler.model.tree import BranchSection, Commit, FileChange, Identity, LoggedChanges, checked_path
 from reconciler.text.wording import count, join_names, sanitize, sentence, wrap_text

@@ -13,7 +13,7 @@ from functools import partial
 from reconciler.bulkhead import Seam, attempt
 from reconciler.core.commits import messages
 from reconciler.core.commits.templates import RenderedTemplate, RenderedTemplates
-from reconciler.core.commits.trailers import Action, Trailer, write_trailers
+from reconciler.core.commits.trailers import Trailer, write_trailers
 from reconciler.core.decide.candidates.own_objects import OwnObjects
 from reconciler.core.decide.state.pass_input import PassInput, Unwritable
 from reconciler.core.engines import (
@@ -34,6 +34,7 @@ from reconciler.core.ledger import placement_record, proposal_record, request_re
 from reconciler.core.signals.past_demand import write_levels
 from reconciler.core.spread.inject import placement_injection
 from reconciler.errors import Bug, InvalidInput, Problem
+from reconciler.model.action import Action
 from reconciler.model.approval import ProposalEnd
 from reconciler.model.demand import Demand
 from reconciler.model.ids import BlobId, ClusterName, WorkloadId
@@ -41,25 +42,9 @@ from reconciler.model.placement import Placement, Restraint
 from reconciler.model.plan import (
     BELONGS,
     CHARTS_PENDING,
-    Amend,
-    Approve,
     Change,
-    Close,
-    EndProposal,
-    Extend,
-    Forget,
-    Hold,
-    Move,
-    Place,
     Plan,
-    ProposalChange,
-    Propose,
     Reason,
-    Receive,
-    Release,
-    Resize,
-    Restore,
-    Revert,
     Suppressed,
     unwritten_reason,
 )
@@ -228,19 +213,13 @@ def _parents(path: str) -> Iterator[str]:
 
 def directories_of(change: Change) -> Iterator[str]:
     """Yield the directories of the output branch that the files of a change are written below."""
-    workload = _workload(change)
+    workload = change.workload
     ledger = f"ledger/{workload.workspace}"
     yield from ("ledger", ledger, f"{ledger}/requests", f"{ledger}/proposals", f"{ledger}/approvals")
     yield restraints.ledger_path(workload)
-    match change:
-        case Place(placement=placement) | Resize(after=placement) | Extend(after=placement) | Move(after=placement):
-            yield placement.path
-            yield from directories_of_cluster(placement.cluster)
-        case Restore(drifted=drifted):
-            yield drifted.placement.path
-            yield from directories_of_cluster(drifted.placement.cluster)
-        case _:
-            pass
+    if change.after is not None:
+        yield change.after.path
+        yield from directories_of_cluster(change.after.cluster)
 
 
 def directories_of_cluster(cluster: ClusterName) -> Iterator[str]:
@@ -303,9 +282,9 @@ def _request_ids(plan: Plan, inputs: PassInput) -> Mapping[int, str]:
         if order.request_id and answer is not None and answer.change is not None:
             first = answer.change if answer.first is None else answer.first
             ids |= dict.fromkeys(range(first, answer.change + 1), order.request_id)
-            requests[_workload(plan.changes[answer.change])] = order.request_id
+            requests[plan.changes[answer.change].workload] = order.request_id
     if requests:
-        workloads = map(_workload, plan.changes)
+        workloads = (change.workload for change in plan.changes)
         ids = {place: requests[each] for place, each in enumerate(workloads) if each.request and each in requests} | ids
     return ids
 
@@ -374,82 +353,74 @@ class _Writer:
         self._request_id = request_id
         if template is not None and template.bug is not None:
             self.bugs.append(template.bug)
-        workload = _workload(change)
-        bug = attempt(Seam.CHANGE, workload, partial(self._write, position, change, template))
+        bug = attempt(Seam.CHANGE, change.workload, partial(self._write, position, change, template))
         if bug is None:
             return
         self.bugs.append(bug)
-        if isinstance(change, Place | Resize | Move):
-            self._refuse(change.placement if isinstance(change, Place) else change.after, bug.summary)
+        if change.deploys:
+            self._refuse(change.placement, bug.summary)
             return
-        if isinstance(change, Revert):
+        if change.action is Action.REVERT:
             plain = replace(change, detail="", restraint=None)
-            bug = attempt(Seam.END, workload, partial(self._close, plain, removes=placement_files(change.placement)))
+            removes = placement_files(change.placement)
+            bug = attempt(Seam.END, change.workload, partial(self._close, plain, removes=removes))
         if bug is not None:
-            self.suppressed.append(Suppressed(workload=workload, reason=Reason.NOT_RENDERED, message=bug.summary))
+            self._suppress(change, bug.summary)
 
     def _write(self, position: int, change: Change, template: RenderedTemplate | None) -> None:
-        match change:
-            case Place() | Resize() | Move():
+        match change.action:
+            case Action.PLACE | Action.RESIZE | Action.MOVE:
                 self._deploy(change, position, template)
-            case Extend() if template is not None:
+            case Action.EXTEND if template is not None:
                 self._deploy(change, position, template)
-            case Extend(before=before, after=after):
-                spec = placement_record.read_spec(self._material.records[before.path], f"{before.path}/placement.yaml")
+            case Action.EXTEND:
+                after = change.placement
+                path = f"{after.path}/placement.yaml"
+                spec = placement_record.read_spec(self._material.records[after.path], path)
                 mode = engine(after.engine).charts_mode(spec)
                 desired = self._desired
                 record = placement_record.write_placement(
                     after, spec, charts=mode, kinds=desired.kinds, schemas=desired.schemas
                 )
-                self._close(change, writes={f"{after.path}/placement.yaml": record})
-            case Revert(placement=placement, restraint=restraint):
-                self._ended.add(placement.path)
-                self._close(
-                    change,
-                    removes=placement_files(placement),
-                    ledger=(placement.workload, (restraint,), ()) if restraint else None,
-                    history=self._material.history.get(placement.id, ()),
-                )
-            case Hold(workload=workload, placement=placement, restraint=restraint):
-                self._close(change, removes=placement_files(placement), ledger=(workload, (restraint,), ()))
-            case Release(workload=workload, restraints=ended):
-                self._close(change, ledger=(workload, (), ended))
-            case Restore(drifted=drifted):
-                files = {path: self._material.blobs[blob] for path, blob in drifted.files.items()}
+                self._close(change, writes={path: record})
+            case Action.REVERT:
+                self._ended.add(change.placement.path)
+                history = self._material.history.get(change.placement.id, ())
+                self._close(change, removes=placement_files(change.placement), history=history)
+            case Action.HOLD:
+                self._close(change, removes=placement_files(change.placement))
+            case Action.RESTORE if change.drifted is not None:
+                files = {path: self._material.blobs[blob] for path, blob in change.drifted.files.items()}
                 self._close(change, writes=files)
-            case Receive(record=kept) | Amend(after=kept) | Close(after=kept):
-                self._keep(change, kept)
-            case Forget(record=kept):
-                self._close(change, removes=(request_record.request_path(kept.workload),))
-            case Propose() | Approve() | EndProposal():
-                self._write_proposal(change)
+            case _:
+                self._write_record(change)
 
-    def _write_proposal(self, change: ProposalChange) -> None:
-        match change:
-            case Propose(proposal=proposal):
-                path = checked_path(proposal_record.proposal_path(proposal.workload))
-                self._close(change, writes={path: proposal_record.write_proposal(proposal)})
-            case Approve(proposal=proposal):
+    def _write_record(self, change: Change) -> None:
+        """Write or remove the file of a request, a proposal or an approval; a Release has none."""
+        record, proposal = change.record, change.proposal
+        removes, writes = change.approvals, dict[str, bytes]()
+        if record is not None and change.action is Action.FORGET:
+            removes = (request_record.request_path(record.workload),)
+        elif record is not None:
+            try:
+                writes = self._request_files(record, change.written)
+            except (InvalidInput, UnicodeError) as error:
+                self._suppress(change, str(error))
+                return
+        elif proposal is not None:
+            path = proposal_record.proposal_path(proposal.workload)
+            if change.action is Action.PROPOSE:
+                writes = {checked_path(path): proposal_record.write_proposal(proposal)}
+            elif change.action is Action.APPROVE:
                 path = checked_path(proposal_record.approval_path(proposal))
-                self._close(change, writes={path: proposal_record.write_approval(proposal)})
-            case EndProposal(proposal=proposal, why=why, approvals=approvals, restraint=restraint):
-                own = () if why is ProposalEnd.TOO_LATE else (proposal_record.proposal_path(proposal.workload),)
-                begun = (proposal.workload, (restraint,), ()) if restraint is not None else None
-                self._close(change, removes=(*own, *approvals), ledger=begun)
+                writes = {path: proposal_record.write_approval(proposal)}
+            elif change.why is not ProposalEnd.TOO_LATE:
+                removes = (path, *removes)
+        self._close(change, removes=removes, writes=writes)
 
-    def _keep(self, change: Receive | Amend | Close, kept: RequestRecord) -> None:
-        """Write a request's record, or note why it cannot be written."""
-        try:
-            files = self._request_files(kept, change.written if isinstance(change, Receive) else None)
-        except (InvalidInput, UnicodeError) as error:
-            suppressed = Suppressed(workload=kept.workload, reason=Reason.NOT_RENDERED, message=str(error))
-            self.suppressed.append(suppressed)
-            return
-        self._close(change, writes=files)
-
-    def _deploy(self, change: Place | Resize | Extend | Move, position: int, template: RenderedTemplate | None) -> None:
+    def _deploy(self, change: Change, position: int, template: RenderedTemplate | None) -> None:
         """Write all files of a placement from its spec, or note why it cannot be written."""
-        placement = change.placement if isinstance(change, Place) else change.after
+        placement = change.placement
         problem = (template.problem if template else "") or self._material.failed.get(position, "")
         spec = template.spec if template else None
         if problem or spec is None:
@@ -464,7 +435,7 @@ class _Writer:
             rendered = render_placement(self._desired, placement, spec, charts, standing)
             path, writes = f"{placement.path}/placement.yaml", dict(rendered.files)
             record = self.records[path, writes[path]] = rendered.record
-            if isinstance(change, Place) and change.record is not None:
+            if change.record is not None:
                 writes |= self._request_files(change.record)
         except (InvalidInput, UnicodeError) as error:
             self._refuse(placement, str(error))
@@ -475,19 +446,13 @@ class _Writer:
         self._written[placement.path], self._begun[placement.path] = rendered.files, rendered.record
         if charts:
             self._charted.add(placement.path)
-        if isinstance(change, Move):
-            self._ended.add(change.before.path)
-        restraint = change.restraint if isinstance(change, Resize | Move) else None
-        begun = (placement.workload, (restraint,), ()) if restraint is not None else None
-        change = _recorded_change(change, rendered)
-        if isinstance(change, Place):
-            self._close(change, writes=writes)
-        elif isinstance(change, Move):
-            history = self._material.history.get(change.before.id, ())
-            removes = (*placement_files(change.before), *placement_files(record))
-            self._close(change, removes=removes, writes=writes, history=history, ledger=begun)
-        else:
-            self._close(change, removes=placement_files(record), writes=writes, ledger=begun)
+        history: tuple[LoggedCommit, ...] = ()
+        removes = () if change.action is Action.PLACE else placement_files(record)
+        if change.ended is not None:
+            self._ended.add(change.ended.path)
+            history = self._material.history.get(change.ended.id, ())
+            removes = (*placement_files(change.ended), *removes)
+        self._close(replace(change, after=record), removes=removes, writes=writes, history=history)
 
     def _taken_object(
         self, placement: Placement, rendered: RenderedPlacement, standing: Mapping[str, bytes], *, charted: bool
@@ -535,7 +500,7 @@ class _Writer:
         """Leave a change to a later pass. A placement that is to move stays where it is, whatever else is decided."""
         self.pending.add((placement.workload, placement.where))
         self._refuse(placement, CHARTS_PENDING)
-        if isinstance(change, Move):
+        if change.action is Action.MOVE:
             del self.unwritable[placement.workload, placement.where]
 
     def _refuse(self, placement: Placement, problem: str) -> None:
@@ -555,19 +520,17 @@ class _Writer:
         *,
         removes: tuple[str, ...] = (),
         writes: Mapping[str, bytes] | None = None,
-        ledger: tuple[WorkloadId, tuple[Restraint, ...], tuple[Restraint, ...]] | None = None,
         history: Sequence[LoggedCommit] = (),
     ) -> None:
-        """Make the commit of one change; `ledger` names a workload and the restraints that begin and end with it."""
-        files = dict(writes or {})
-        demand = self._demands.get(_workload(change))
+        """Make the commit of one change, with the restraints that begin and end with it."""
+        files, workload = dict(writes or {}), change.workload
+        demand = self._demands.get(workload)
         past = write_levels(demand.past, self._now) if isinstance(demand, Demand) and demand.past else ""
         message = messages.message(
             change, source=self._desired.commit, history=history, demand=past, request_id=self._request_id
         )
-        if ledger is not None:
-            workload, begun, ended = ledger
-            path, left = restraints.ledger_path(workload), self._restraints_after(workload, begun, ended)
+        if change.restraint is not None or change.restraints:
+            path, left = restraints.ledger_path(workload), self._restraints_after(change)
             if path in self._broken or self._material.in_the_way([path]):
                 pass  # something of a person's is there; a broken record holds the workload back until it is mended
             elif left:
@@ -578,30 +541,27 @@ class _Writer:
             self._hold_up(change, problem)
             return
         self.changes.append(change)
-        person = (
-            change.author
-            if isinstance(change, Extend | Revert | Release | Receive | Amend | Close | Forget | Approve | EndProposal)
-            else None
-        )
-        self._commit(message, key=messages.subject(change), removes=removes, writes=files, author=person)
+        self._commit(message, key=messages.subject(change), removes=removes, writes=files, author=change.author)
 
     def _hold_up(self, change: Change, problem: str) -> None:
         """Leave a change out whose files would replace something of a person's."""
-        match change:
-            case Place(placement=placement) | Resize(after=placement) | Move(after=placement):
-                self._refuse(placement, problem)
-            case _:
-                self.suppressed.append(
-                    Suppressed(workload=_workload(change), reason=Reason.NOT_RENDERED, message=problem)
-                )
+        if change.deploys:
+            self._refuse(change.placement, problem)
+        else:
+            self._suppress(change, problem)
 
-    def _restraints_after(
-        self, workload: WorkloadId, begun: tuple[Restraint, ...], ended: tuple[Restraint, ...]
-    ) -> tuple[Restraint, ...]:
+    def _suppress(self, change: Change, problem: str) -> None:
+        """Leave a change out that cannot be written."""
+        suppressed = Suppressed(workload=change.workload, reason=Reason.NOT_RENDERED, message=problem)
+        self.suppressed.append(suppressed)
+
+    def _restraints_after(self, change: Change) -> tuple[Restraint, ...]:
         """Return the restraints of a workload from this commit on, without those that have lapsed."""
+        workload = change.workload
         before = self._restraints.get(workload, self._kept.get(workload, ()))
-        standing = (restraint for restraint in before if restraint not in ended)
+        standing = (restraint for restraint in before if restraint not in change.restraints)
         left = tuple(restraint for restraint in standing if restraints.is_kept(restraint, self._now))
+        begun = () if change.restraint is None else (change.restraint,)
         self._restraints[workload] = (*left, *begun)
         return self._restraints[workload]
 
@@ -623,29 +583,3 @@ class _Writer:
 def _directory(path: str) -> str:
     """Return the directory of the placement that a file is of: ``clusters/worker-2/vllm-7f3a90c1``."""
     return "/".join(path.split("/", 3)[:3])
-
-
-def _workload(change: Change) -> WorkloadId:
-    """Return the workload that a change is about."""
-    match change:
-        case Place(placement=placement) | Revert(placement=placement):
-            return placement.workload
-        case Resize(after=placement) | Extend(after=placement) | Move(after=placement):
-            return placement.workload
-        case Hold(workload=workload) | Release(workload=workload):
-            return workload
-        case Restore(drifted=drifted):
-            return drifted.placement.workload
-        case Receive(record=record) | Forget(record=record) | Amend(after=record) | Close(after=record):
-            return record.workload
-        case Propose(proposal=proposal) | Approve(proposal=proposal) | EndProposal(proposal=proposal):
-            return proposal.workload
-
-
-def _recorded_change(
-    change: Place | Resize | Extend | Move, rendered: RenderedPlacement
-) -> Place | Resize | Extend | Move:
-    """Return a change with the record of its placement, which its message, its event and ``plan`` tell of."""
-    if isinstance(change, Place):
-        return replace(change, placement=rendered.record)
-    return replace(change, after=rendered.record)

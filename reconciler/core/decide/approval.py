@@ -25,11 +25,12 @@ from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.ledger import lifecycle
 from reconciler.core.ledger.proposal_record import approvals_of
 from reconciler.core.observe.demand import UnseenPrimary, next_peak_change, peak_missing
+from reconciler.model.action import Action
 from reconciler.model.approval import BurstProposal, ProposalEnd, ProposedPlacement
 from reconciler.model.demand import Demand
 from reconciler.model.ids import WorkloadId
 from reconciler.model.placement import Restraint, RestraintKind
-from reconciler.model.plan import EndProposal, Place, Plan, Propose, Reason, Resize, Shortage, Suppressed
+from reconciler.model.plan import Change, Plan, Reason, Shortage, Suppressed
 from reconciler.model.policy import BurstPolicy, Renewal
 from reconciler.model.units import format_duration
 from reconciler.text.timestamps import format_time
@@ -173,7 +174,8 @@ def settle_proposals(inputs: PassInput, working_plan: WorkingPlan) -> None:
         if ended is None or working_plan.proposal_ended(workload):
             continue
         working_plan.change(
-            EndProposal(
+            Change(
+                action=Action.END_PROPOSAL,
                 proposal=ended.proposal,
                 why=ended.end or ProposalEnd.REPLACED,
                 detail=ended.why,
@@ -185,7 +187,13 @@ def settle_proposals(inputs: PassInput, working_plan: WorkingPlan) -> None:
         proposal = inputs.ledger.proposals.get(approval.proposal.workload)
         if proposal is None or proposal.shown != approval.proposal:
             why = "what it approves is not proposed any more"
-            end = EndProposal(proposal=approval.proposal, why=ProposalEnd.TOO_LATE, detail=why, approvals=(path,))
+            end = Change(
+                action=Action.END_PROPOSAL,
+                proposal=approval.proposal,
+                why=ProposalEnd.TOO_LATE,
+                detail=why,
+                approvals=(path,),
+            )
             working_plan.change(end)
 
 
@@ -206,7 +214,7 @@ def propose_bursts(inputs: PassInput, working_plan: WorkingPlan) -> None:
     """Propose what this pass found to need approval, and wake when a proposal lapses."""
     for workload, gate in sorted(working_plan.gates.items(), key=lambda entry: entry[0]):
         if gate.is_new and not working_plan.proposal_ended(workload, but_replaced=True):
-            working_plan.change(Propose(proposal=gate.proposal))
+            working_plan.change(Change(action=Action.PROPOSE, proposal=gate.proposal))
         if gate.is_new or gate.end is None:
             working_plan.wake(gate.proposal.until)
             _wake_to_withdraw(inputs, working_plan, workload)
@@ -238,7 +246,7 @@ def _review(inputs: PassInput, gates: Gates, plan: Plan, bursts: Bursts) -> Gate
     return after
 
 
-def _needs(inputs: PassInput, gate: Gate | None, workload: WorkloadId, made: Sequence[Place | Resize]) -> bool:
+def _needs(inputs: PassInput, gate: Gate | None, workload: WorkloadId, made: Sequence[Change]) -> bool:
     """Tell whether what a turn has placed has to be approved first."""
     policy = inputs.desired.policies.get(workload)
     if not made or policy is None or policy.approval is None or (gate is not None and gate.is_open):
@@ -246,12 +254,12 @@ def _needs(inputs: PassInput, gate: Gate | None, workload: WorkloadId, made: Seq
     return needs_approval(inputs, policy.approval, made)
 
 
-def _new_gate(inputs: PassInput, workload: WorkloadId, made: Sequence[Place | Resize], before: Gate | None) -> Gate:
+def _new_gate(inputs: PassInput, workload: WorkloadId, made: Sequence[Change], before: Gate | None) -> Gate:
     proposal = _proposal(inputs, workload, inputs.desired.policies[workload], made)
     return Gate(proposal=proposal, is_new=True, before=before)
 
 
-def _checked(inputs: PassInput, gate: Gate, made: Sequence[Place | Resize], suppressed: Suppressed | None) -> Gate:
+def _checked(inputs: PassInput, gate: Gate, made: Sequence[Change], suppressed: Suppressed | None) -> Gate:
     """Keep a gate open whose turn has placed what was shown; else end its proposal with the reason, or let it wait."""
     now, shown, policy = (
         proposed_placements(inputs, made),
@@ -277,7 +285,7 @@ def _checked(inputs: PassInput, gate: Gate, made: Sequence[Place | Resize], supp
     return replace(gate, is_open=False, end=ProposalEnd.NOT_PLACED, why=why)
 
 
-def _tried(inputs: PassInput, gate: Gate, workload: WorkloadId, made: Sequence[Place | Resize]) -> Gate:
+def _tried(inputs: PassInput, gate: Gate, workload: WorkloadId, made: Sequence[Change]) -> Gate:
     """Propose what a trial would place; the proposal stands where that is nothing else."""
     stands = replace(gate, is_trial=False, is_tried=True)
     now = proposed_placements(inputs, made)
@@ -297,9 +305,7 @@ def _reconsidered(inputs: PassInput, gate: Gate, suppressed: Suppressed | None) 
     return replace(gate, is_trial=True, why=f"now {as_clause(suppressed.refusals[0].message)}")
 
 
-def _proposal(
-    inputs: PassInput, workload: WorkloadId, policy: BurstPolicy, made: Sequence[Place | Resize]
-) -> BurstProposal:
+def _proposal(inputs: PassInput, workload: WorkloadId, policy: BurstPolicy, made: Sequence[Change]) -> BurstProposal:
     if policy.approval is None:
         raise AssertionError("only what needs approval is proposed")
     return BurstProposal(

@@ -7,7 +7,7 @@ meets an unforeseen exception is listed with the bug as its reason, and without 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -26,18 +26,20 @@ from reconciler.core.explain.wait_time import estimate_starts, waiting_for_room
 from reconciler.core.ledger.lifecycle import end_of
 from reconciler.core.workloads import replica_count
 from reconciler.errors import Bug
+from reconciler.model.action import Action
+from reconciler.model.approval import ProposalEnd
 from reconciler.model.demand import Demand
 from reconciler.model.gpr import GprEvent, GprState, GprTerms, GpuAsk, step
 from reconciler.model.ids import ClusterName, PlacementName, WorkloadId, WorkspaceName
 from reconciler.model.placement import Placement, Restraint
-from reconciler.model.plan import EndReason, Extend, Move, Place, Plan, Reason, Resize, Revert, Suppressed
+from reconciler.model.plan import Change, EndReason, Plan, Reason, Suppressed
 from reconciler.model.policy import Desired
 from reconciler.model.request import Ended, Provisioning, RequestRecord
 from reconciler.text.timestamps import format_time
 from reconciler.text.wording import as_clause
 
 _DIGITS = 8
-_ENDS = {
+_ENDS: Mapping[EndReason | ProposalEnd | None, GprEvent] = {
     EndReason.EXPIRED: GprEvent.OVER,
     EndReason.IDLE: GprEvent.OVER,
     EndReason.SUCCEEDED: GprEvent.OVER,
@@ -163,23 +165,17 @@ def _undescribed_gpr(inputs: PassInput, draft: _Draft, bug: Bug) -> GprView:
 def _placed_gprs(inputs: PassInput, plan: Plan) -> _Drafts:
     """Draft a GPR of each placement, as after the plan."""
     placements = dict(inputs.ledger.placements)
-    ending: dict[str, Revert] = {}
+    ending: dict[str, Change] = {}
     begun: set[str] = set()
     for change in plan.changes:
-        match change:
-            case Place(placement=placement):
-                placements[placement.path] = placement
-                begun.add(placement.path)
-            case Resize(after=after) | Extend(after=after):
-                placements[after.path] = after
-            case Move(before=before, after=after):
-                del placements[before.path]
-                placements[after.path] = after
-                begun.add(after.path)
-            case Revert(placement=placement):
-                ending[placement.path] = change
-            case _:
-                pass
+        if change.action is Action.REVERT:
+            ending[change.placement.path] = change
+        elif change.ended is not None:
+            del placements[change.ended.path]
+        if change.after is not None:
+            placements[change.after.path] = change.after
+        if change.begins:
+            begun.add(change.placement.path)
     for path, placement in sorted(placements.items()):
         yield _Draft(
             workload=placement.workload,
@@ -189,7 +185,7 @@ def _placed_gprs(inputs: PassInput, plan: Plan) -> _Drafts:
         )
 
 
-def _placed_gpr(inputs: PassInput, placement: Placement, ending: Revert | None, *, new: bool) -> GprView:
+def _placed_gpr(inputs: PassInput, placement: Placement, ending: Change | None, *, new: bool) -> GprView:
     """Describe the GPR of a placement."""
     state, reason = _state(inputs, placement, ending, new=new)
     record = request_records(inputs).get(placement.workload)
@@ -205,7 +201,7 @@ def _placed_gpr(inputs: PassInput, placement: Placement, ending: Revert | None, 
     )
 
 
-def _state(inputs: PassInput, placement: Placement, ending: Revert | None, *, new: bool) -> tuple[GprState, str]:
+def _state(inputs: PassInput, placement: Placement, ending: Change | None, *, new: bool) -> tuple[GprState, str]:
     """Return the state of a placement's GPUs, and why it is no further."""
     # 1. The plan starts it: its GPUs are not granted before the push.
     if new:
@@ -266,7 +262,7 @@ def _waiting_gprs(inputs: PassInput, plan: Plan, note_bug: NoteBug) -> _Drafts:
     if isinstance(starts, Bug):
         note_bug(starts)
         starts = {}
-    placing = {change.placement.workload for change in plan.changes if isinstance(change, Place)}
+    placing = {change.placement.workload for change in plan.changes if change.action is Action.PLACE}
     for workload, record in request_records(inputs).items():
         idle = not inputs.ledger.placements.of(workload).placements and workload not in placing
         if record.ended is None and record.cluster is None and idle:

@@ -25,12 +25,13 @@ from reconciler.core.decide.steps.reserve import reservation_turns
 from reconciler.core.decide.turns.fair_share import FairShares
 from reconciler.core.decide.turns.queue import Turn, serve, urgency
 from reconciler.core.observe.demand import Demands, next_due
+from reconciler.model.action import Action
 from reconciler.model.capacity import Observed
 from reconciler.model.demand import Demand
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
 from reconciler.model.ledger import Ledger
 from reconciler.model.placement import Placement, RestraintKind
-from reconciler.model.plan import Amend, Change, Place, Plan, Resize
+from reconciler.model.plan import Change, Plan
 from reconciler.model.request import RequestRecord
 
 MAX_TURNS = 10_000
@@ -214,19 +215,15 @@ class QueueSimulation:
     def _accept(self, stage: Stage) -> None:
         """Keep what starts at a stage."""
         for change in stage.changes:
-            match change:
-                case Place(placement=placement, record=record):
-                    self._begin(placement, stage.moment)
-                    if record is not None:
-                        self._records[record.workload] = record
-                case Resize(after=after):
-                    self._begin(after, stage.moment)
-                case Amend(after=record) if record.cluster is not None:
+            record = change.record
+            if change.action in (Action.PLACE, Action.RESIZE):
+                self._begin(change.placement, stage.moment)
+                if record is not None:
                     self._records[record.workload] = record
-                    end = request_end(record, self._inputs.desired)
-                    self._note(record.workload, record.cluster, stage.moment, end)
-                case _:
-                    pass
+            elif change.action is Action.AMEND and record is not None and record.cluster is not None:
+                self._records[record.workload] = record
+                end = request_end(record, self._inputs.desired)
+                self._note(record.workload, record.cluster, stage.moment, end)
 
     def _begin(self, placement: Placement, moment: datetime) -> None:
         self._begun[placement.path] = placement

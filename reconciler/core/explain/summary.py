@@ -10,7 +10,7 @@ from reconciler.core.explain.scaled_down import scaled_down_by
 from reconciler.core.workloads import replica_count
 from reconciler.model.demand import Demand
 from reconciler.model.placement import Placement
-from reconciler.model.plan import Change, Place, Plan, Reason, Resize, Suppressed
+from reconciler.model.plan import Plan, Reason, Suppressed
 from reconciler.text.ages import format_age
 from reconciler.text.wording import as_clause, count, join_names, sanitize
 
@@ -83,25 +83,15 @@ def _waits(demand: Demand, placed: int, plan: Plan) -> Iterator[str]:
         return
     going = dict[str, int]()
     for change in plan.changes:
-        for where, more in _gains(change, demand):
-            going[where] = going.get(where, 0) + more
+        if change.grows and change.workload == demand.workload:  # a move takes nothing from those that wait
+            where = change.placement.where
+            going[where] = going.get(where, 0) + change.growth
     for where, more in going.items():
         yield f"{more} {'goes' if more == 1 else 'go'} to {sanitize(where)} in the next pass"
     left -= sum(going.values())
     if left > 0:
         held = [suppressed for suppressed in plan.suppressed if suppressed.workload == demand.workload]
         yield f"{left} {'waits' if left == 1 else 'wait'}{_why(held)}"
-
-
-def _gains(change: Change, demand: Demand) -> Iterator[tuple[str, int]]:
-    match change:
-        case Place(placement=after) if after.workload == demand.workload:
-            yield after.where, after.replicas
-        case Resize(before=before, after=after) if after.workload == demand.workload:
-            if after.replicas > before.replicas:
-                yield after.where, after.replicas - before.replicas
-        case _:  # a move takes nothing from those that wait
-            pass
 
 
 def _why(held: Iterable[Suppressed]) -> str:

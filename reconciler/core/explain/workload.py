@@ -32,16 +32,7 @@ from reconciler.errors import InvalidInput
 from reconciler.model.demand import Demand
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.placement import Placement, Restraint, RestraintKind, place_name
-from reconciler.model.plan import (
-    Assessment,
-    Move,
-    Plan,
-    Reason,
-    Resize,
-    Revert,
-    Suppressed,
-    WorkloadAssessment,
-)
+from reconciler.model.plan import Assessment, Plan, Reason, Suppressed, WorkloadAssessment
 from reconciler.text.spelling import nearest
 from reconciler.text.wording import count, sanitize, sentence
 
@@ -49,18 +40,11 @@ from reconciler.text.wording import count, sanitize, sentence
 def describe_moves(workload: WorkloadId, plan: Plan) -> Iterator[str]:
     """Describe the replicas that move to another cluster or subset, since they cannot run where they are."""
     for change in plan.changes:
-        match change:
-            case (
-                Resize(before=left, restraint=Restraint() as restraint)
-                | Move(before=left, restraint=Restraint() as restraint)
-                | Revert(placement=left, restraint=Restraint() as restraint)
-            ) if left.workload == workload:
-                if restraint.move:
-                    goes = left.replicas - (change.after.replicas if isinstance(change, Resize) else 0)
-                    other = "subset" if restraint.kind is RestraintKind.UNSCHEDULABLE else "cluster"
-                    yield f"{change.detail}; {goes} of {sanitize(left.where)} move on to another {other} now."
-            case _:
-                pass
+        restraint = change.restraint
+        if change.workload == workload and restraint is not None and restraint.move:
+            goes = change.replicas_before - (0 if change.ended is not None else change.replicas_after)
+            other = "subset" if restraint.kind is RestraintKind.UNSCHEDULABLE else "cluster"
+            yield f"{change.detail}; {goes} of {sanitize(change.former.where)} move on to another {other} now."
 
 
 def describe_share(workload: WorkloadId, inputs: PassInput, plan: Plan) -> Iterator[str]:

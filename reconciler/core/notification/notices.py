@@ -9,8 +9,9 @@ from hashlib import sha256
 
 from reconciler.bulkhead import NoteBug, Seam, attempt
 from reconciler.core.commits.history import reasons_in_body
-from reconciler.core.commits.trailers import Action, Trailer, action, is_own
+from reconciler.core.commits.trailers import Trailer, action, is_own
 from reconciler.errors import Bug
+from reconciler.model.action import TRAITS, Action
 from reconciler.model.events.event import Event
 from reconciler.model.events.event_kind import EventKind
 from reconciler.model.events.notice import Notice
@@ -23,21 +24,7 @@ from reconciler.text.timestamps import format_time
 from reconciler.text.wording import sanitize
 
 _KINDS: Mapping[Action, EventKind] = {
-    Action.PLACE: EventKind.PLACED,
-    Action.RESIZE: EventKind.RESIZED,
-    Action.EXTEND: EventKind.EXTENDED,
-    Action.MOVE: EventKind.MOVED,
-    Action.REVERT: EventKind.ENDED,
-    Action.HOLD: EventKind.DELETED,
-    Action.RELEASE: EventKind.RELEASED,
-    Action.RESTORE: EventKind.RESTORED,
-    Action.RECEIVE: EventKind.REQUEST_RECEIVED,
-    Action.AMEND: EventKind.REQUEST_CHANGED,
-    Action.CLOSE: EventKind.REQUEST_CLOSED,
-    Action.FORGET: EventKind.REQUEST_FORGOTTEN,
-    Action.PROPOSE: EventKind.PROPOSED,
-    Action.APPROVE: EventKind.APPROVED,
-    Action.END_PROPOSAL: EventKind.PROPOSAL_ENDED,
+    **{action: traits.event for action, traits in TRAITS.items()},
     Action.DISCARD: EventKind.DISCARDED,
 }
 """Actions without an entry are housekeeping, of which nobody is told."""
@@ -117,7 +104,7 @@ def _notice(commit: LoggedCommit) -> Notice | None:
     return Notice(
         id=commit.id,
         event=event,
-        importance=_importance(kind, Trailer.WHY.read(commit)),
+        importance=_importance(kind, "" if done is Action.RESIZE else Trailer.WHY.read(commit)),
         source=CommitId(source) if _COMMIT.fullmatch(source) else None,
         placement=sanitize(Trailer.PLACEMENT.read(commit)),
     )

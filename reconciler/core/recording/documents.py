@@ -22,7 +22,9 @@ from operator import attrgetter, eq, ne
 from typing import Any, NewType, Protocol, Union, cast, get_args, get_origin, get_type_hints
 
 from reconciler.core.safety.credentials import name_of_value
+from reconciler.model.action import TRAITS, Action
 from reconciler.model.ids import CommitId, read_commit_id
+from reconciler.model.plan import Change
 from reconciler.model.units import Quantity, format_quantity, parse_quantity
 from reconciler.model.workload import Json
 from reconciler.text.redaction import REDACTED, credential, redacted
@@ -189,9 +191,19 @@ class _Record:
         self._last: tuple[Mapping[Any, Any], Sequence[Any]] = {}, ()
         self.values = _reader([field.name for field in every])
 
-    def tagged(self) -> _Record:
-        """Return the type that writes its name as well."""
-        return _Record(self._cls, self._fields, self._left_out, self._cls.__name__)
+    def tagged(self, name: str) -> _Record:
+        """Return the type that writes a name as well."""
+        return _Record(self._cls, self._fields, self._left_out, name)
+
+    def of_action(self, action: Action) -> _Record:
+        """Return the type of changes of an action, with the fields that these have by their names in JSON."""
+        traits, written = TRAITS[action], {field.name: field for field in self._fields}
+        every = [
+            _Field(name, _camel(key), written[name].type, MISSING if key in traits.required else written[name].default)
+            for key, name in traits.published.items()
+            if name in written
+        ]
+        return _Record(self._cls, every, {**self._left_out, "action": action}, action.value)
 
     def encode(self, value: Any) -> Json:
         """Write the fields that are not as by default."""
@@ -258,14 +270,15 @@ class _Optional:
 
 @dataclass(frozen=True, slots=True)
 class _OneOf:
-    """One of several dataclasses, which the document names."""
+    """One of several dataclasses, or a change of one of several actions, which the document names."""
 
-    types: Mapping[type, DocumentType]
+    kind: Callable[[Any], str]
+    """The name of a value."""
     names: Mapping[str, DocumentType]
 
     def encode(self, value: Any) -> Json:
         """Write it with its name."""
-        return self.types[type(value)].encode(value)
+        return self.names[self.kind(value)].encode(value)
 
     def decode(self, document: Json) -> Any:
         """Read the type that it names."""
@@ -273,8 +286,8 @@ class _OneOf:
 
     def difference(self, before: Any, after: Any, path: str, operations: list[Operation]) -> None:
         """Replace another type."""
-        if type(before) is type(after):
-            self.types[type(after)].difference(before, after, path, operations)
+        if self.kind(before) == self.kind(after):
+            self.names[self.kind(after)].difference(before, after, path, operations)
         else:
             operations.append({"op": "replace", "path": path, "value": self.encode(after)})
 
@@ -449,8 +462,10 @@ def _union(parts: Sequence[Any], rules: _WritingRules) -> DocumentType:
     if len(some) == 1:
         inner = _document_type(some[0], rules)
     elif all(is_dataclass(part) for part in some):
-        by_type = {part: _record(part, rules).tagged() for part in some}
-        inner = _OneOf(by_type, {part.__name__: written for part, written in by_type.items()})
+        inner = _OneOf(_class_name, {part.__name__: _record(part, rules).tagged(part.__name__) for part in some})
+    elif all(isinstance(part, type) and issubclass(part, Enum) for part in some):
+        members = {member.value: member for part in some for member in part}
+        inner = _Leaf(attrgetter("value"), members.__getitem__)
     elif all(part in (str, int, bool, float) for part in some):
         inner = _PLAIN if rules.secrets else _FOREIGN
     else:
@@ -487,7 +502,13 @@ def _same_test(written: DocumentType) -> Callable[[Any, Any], bool]:
     return written.same if isinstance(written, _Record) else eq
 
 
+def _class_name(value: Any) -> str:
+    return type(value).__name__
+
+
 def _plain_type(cls: type, rules: _WritingRules) -> DocumentType:
+    if cls is Change:
+        return _OneOf(attrgetter("action"), {action.value: _record(cls, rules).of_action(action) for action in TRAITS})
     if is_dataclass(cls) or hasattr(cls, "_fields"):
         return _record(cls, rules)
     if issubclass(cls, Enum):

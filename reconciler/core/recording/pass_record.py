@@ -19,7 +19,7 @@ from reconciler.core.recording.documents import DocumentType, LeftOut, document_
 from reconciler.model.capacity import ClusterObservation, Observed
 from reconciler.model.demand import Sample
 from reconciler.model.ids import ClusterName, CommitId, WorkloadId
-from reconciler.model.plan import Change, Move, Place, Plan, Resize, Suppressed
+from reconciler.model.plan import Change, Plan, Suppressed
 from reconciler.model.request import Answer
 from reconciler.model.signal import DemandLevel
 from reconciler.model.tree import Tips
@@ -29,9 +29,7 @@ _UNKNOWN = datetime(1, 1, 1, tzinfo=UTC)
 _LEFT_OUT: LeftOut = frozenset(
     {
         (Suppressed, "refusals", ()),
-        (Place, "refused", ()),
-        (Resize, "refused", ()),
-        (Move, "refused", ()),
+        (Change, "refused", ()),
         (ClusterObservation, "observed_at", _UNKNOWN),  # it goes on with each pass; `ages` do not
     }
 )

@@ -10,17 +10,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from reconciler.bulkhead import Seam, attempt
-from reconciler.core.commits.templates import written
 from reconciler.core.commits.write import RenderedPlan
 from reconciler.core.cost.rate import HourlyRate, hourly_rate
 from reconciler.core.explain.placement_notes import describe_injection
 from reconciler.daemon.answers.plan_rows import PlanRow, plan_rows
 from reconciler.daemon.reconcile import PassDecision
 from reconciler.errors import Bug, Problem
+from reconciler.model.action import Action
 from reconciler.model.ids import ClusterName, CommitId, WorkloadId
-from reconciler.model.ledger import Drift
 from reconciler.model.placement import Placement
-from reconciler.model.plan import Change, Extend, Move, Resize, Restore, Revert, Suppressed
+from reconciler.model.plan import Change, Suppressed
 from reconciler.model.policy import Cluster
 from reconciler.model.tree import Commit, Identity
 
@@ -133,24 +132,20 @@ def _own_files(commit: Commit, change: Change) -> Commit:
 def _before(changes: Sequence[Change]) -> Iterator[Placement]:
     """Yield the placements that changes end or replace."""
     for change in changes:
-        match change:
-            case Resize(before=placement) | Move(before=placement) | Extend(before=placement):
-                yield placement
-            case Revert(placement=placement) | Restore(drifted=Drift(placement=placement)):
-                yield placement
+        if change.before is not None and change.action is not Action.HOLD:
+            yield change.before
 
 
 def _after(changes: Sequence[Change]) -> Iterator[Placement]:
     """Yield the placements that changes write."""
     for change in changes:
-        placement = written(change)
-        if placement is not None:
-            yield placement
+        if change.rewritten is not None:
+            yield change.rewritten
 
 
 def _notes(decision: PassDecision, change: Change | None, bugs: list[Bug]) -> Iterator[str]:
     """Yield the changes of a subset to the pods of the placement that a change writes."""
-    placement = None if change is None else written(change)
+    placement = None if change is None else change.rewritten
     if placement is None:
         return
     notes = attempt(Seam.STATUS, placement.path, lambda: (*describe_injection(decision.inputs.desired, placement),))

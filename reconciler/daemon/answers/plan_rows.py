@@ -6,26 +6,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from reconciler.core.commits import message_parts
-from reconciler.core.commits.messages import held, reason_clause, replaces_source
+from reconciler.core.commits.messages import held, reason_clause
 from reconciler.core.commits.write import RenderedPlan
+from reconciler.model.action import Action
 from reconciler.model.ids import WorkloadId
-from reconciler.model.ledger import Drift
 from reconciler.model.placement import RestraintKind
-from reconciler.model.plan import (
-    Change,
-    EndProposal,
-    Extend,
-    Hold,
-    Move,
-    Place,
-    ProposalChange,
-    Release,
-    RequestChange,
-    Resize,
-    Restore,
-    Revert,
-    Shortage,
-)
+from reconciler.model.plan import Change
 from reconciler.model.tree import Commit
 from reconciler.text.wording import as_clause
 
@@ -58,82 +44,67 @@ def _first_commit_row(commit: Commit) -> PlanRow:
 
 def _row(change: Change) -> PlanRow:
     """Return the row of a change."""
-    if isinstance(change, RequestChange):
-        return _request_row(change)
-    if isinstance(change, ProposalChange):
-        return _proposal_row(change)
-    cells: tuple[int | str | None, datetime | None, str]
-    match change:
-        case Place(placement=placement, shortage=None, choice=choice, detail=detail):
-            cells = (
-                placement.replicas,
-                placement.expires_at,
-                f"{as_clause(detail) or 'asked for by name'}{reason_clause(choice)}",
-            )
-        case Place(placement=placement, shortage=Shortage() as shortage, choice=choice):
-            missing = f"{message_parts.describe_missing(shortage)}{message_parts.describe_causes(shortage, placement)}"
-            cells = (placement.replicas, placement.expires_at, f"{missing}{reason_clause(choice)}")
-        case Resize(before=before, after=placement, detail=detail, shortage=shortage, choice=choice):
-            cells = (
-                placement.replicas if _is_update(change) else f"{before.replicas} -> {placement.replicas}",
-                placement.expires_at,
-                f"{as_clause(detail)}{message_parts.describe_signals(shortage, placement)}{reason_clause(choice)}",
-            )
-        case Extend(after=placement, detail=detail):
-            cells = (placement.replicas, placement.expires_at, detail)
-        case Move(before=before, after=placement, why=why, detail=detail, choice=choice):
-            cells = (
-                placement.replicas,
-                placement.expires_at,
-                f"from {before.where}, {why}: {as_clause(detail)}{reason_clause(choice)}",
-            )
-        case Revert(placement=placement, why=why, detail=detail, restraint=restraint):
-            hold = restraint if restraint is not None and restraint.kind is RestraintKind.HOLD else None
-            reason = f"{why}: {as_clause(detail)}" if as_clause(detail) else str(why)
+    placement = change.after or change.before
+    return PlanRow(
+        action="Update" if change.is_update else change.action.value,
+        workload=change.workload,
+        placement=None if placement is None else placement.name,
+        cluster=_places(change),
+        replicas=_replicas(change),
+        until=_until(change),
+        why=_why(change),
+    )
+
+
+def _places(change: Change) -> str:
+    """Name the cluster of a placement with its subset, or the clusters of what is no placement."""
+    if change.after is not None or change.before is not None:
+        return change.placement.where
+    if change.proposal is not None:
+        return ", ".join(placement.where for placement in change.proposal.placements)
+    if change.record is not None:
+        return ", ".join(change.clusters)
+    return ", ".join(sorted({restraint.cluster or "all" for restraint in change.restraints}))
+
+
+def _replicas(change: Change) -> int | str | None:
+    match change.action:
+        case Action.PROPOSE | Action.APPROVE if change.proposal is not None:
+            return change.proposal.replicas
+        case Action.RESIZE | Action.REVERT if not change.is_update:
+            return f"{change.replicas_before} -> {change.replicas_after}"
+        case _:
+            return None if change.after is None else change.after.replicas
+
+
+def _until(change: Change) -> datetime | None:
+    match change.action:
+        case Action.PROPOSE | Action.APPROVE if change.proposal is not None:
+            return change.proposal.until
+        case Action.HOLD if change.restraint is not None:
+            return change.restraint.until
+        case _:
+            return None if change.after is None else change.after.expires_at
+
+
+def _why(change: Change) -> str:
+    detail, chosen = as_clause(change.detail), reason_clause(change.choice)
+    match change.action:
+        case Action.PLACE if change.shortage is not None:
+            missing = message_parts.describe_missing(change.shortage)
+            return f"{missing}{message_parts.describe_causes(change.shortage, change.placement)}{chosen}"
+        case Action.PLACE:
+            return f"{detail or 'asked for by name'}{chosen}"
+        case Action.RESIZE:
+            return f"{detail}{message_parts.describe_signals(change.shortage, change.placement)}{chosen}"
+        case Action.MOVE:
+            return f"from {change.former.where}, {change.why}: {detail}{chosen}"
+        case Action.REVERT:
+            hold = change.restraint if change.restraint and change.restraint.kind is RestraintKind.HOLD else None
             until = held(hold)
-            reason += f"; {until[0].lower()}{as_clause(until[1:])}" if until else ""
-            cells = (f"{placement.replicas} -> 0", None, reason)
-        case Restore(drifted=Drift(placement=placement), detail=detail):
-            cells = (placement.replicas, placement.expires_at, detail)
-        case Hold(placement=placement, restraint=restraint):
-            cells = (None, restraint.until, restraint.reason)
-        case Release(workload=workload, restraints=restraints, detail=detail):
-            clusters = ", ".join(sorted({restraint.cluster or "all" for restraint in restraints}))
-            return PlanRow(action="Release", workload=workload, cluster=clusters, why=detail)
-    number, end, reason = cells
-    return PlanRow(
-        action="Update" if _is_update(change) else type(change).__name__,
-        workload=placement.workload,
-        placement=placement.name,
-        cluster=placement.where,
-        replicas=number,
-        until=end,
-        why=reason,
-    )
-
-
-def _is_update(change: Change) -> bool:
-    """Tell whether a change keeps the number of replicas and takes up another version of their source."""
-    return isinstance(change, Resize) and replaces_source(change.before, change.after)
-
-
-def _proposal_row(change: ProposalChange) -> PlanRow:
-    """Return the row of a change to a proposal."""
-    proposal = change.proposal
-    stands = not isinstance(change, EndProposal)
-    return PlanRow(
-        action=type(change).__name__,
-        workload=proposal.workload,
-        cluster=", ".join(placement.where for placement in proposal.placements),
-        replicas=proposal.replicas if stands else None,
-        until=proposal.until if stands else None,
-        why=message_parts.proposal_reason(change),
-    )
-
-
-def _request_row(change: RequestChange) -> PlanRow:
-    """Return the row of a change to the record of a request."""
-    record = message_parts.record_of(change)
-    clusters = ", ".join(record.request.clusters)
-    why = message_parts.request_reason(change)
-    return PlanRow(action=type(change).__name__, workload=record.workload, cluster=clusters, why=why)
+            ends = f"; {until[0].lower()}{as_clause(until[1:])}" if until else ""
+            return f"{': '.join(filter(None, (change.why, detail)))}{ends}"
+        case Action.HOLD | Action.EXTEND | Action.RESTORE | Action.RELEASE:
+            return message_parts.reason(change)
+        case _:
+            return as_clause(message_parts.reason(change))

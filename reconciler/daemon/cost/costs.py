@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import takewhile
 
-from reconciler.core.commits.trailers import Action, Trailer, action, is_own
+from reconciler.core.commits.trailers import Trailer, action, is_own
 from reconciler.core.cost.meter import CostMeter
 from reconciler.core.ledger.read import ROOTS, is_record, read_record
 from reconciler.daemon.cost.prices import PriceFiles, PriceReader
+from reconciler.model.action import Action
 from reconciler.model.ids import BlobId, CommitId
 from reconciler.model.placement import Placement
 from reconciler.model.tree import BranchSection, Identity, LoggedChanges, LoggedCommit, Tips

@@ -21,9 +21,10 @@ from reconciler.daemon.answers.plan_report import placements_of
 from reconciler.daemon.loop import ORDER
 from reconciler.daemon.reconcile import Outcome, PassDecision
 from reconciler.errors import Conflict, Problem, Transient
+from reconciler.model.action import Action
 from reconciler.model.events.event import Event
 from reconciler.model.ids import CommitId
-from reconciler.model.plan import Change, Extend, Revert
+from reconciler.model.plan import Change
 from reconciler.model.request import Answer, Denial
 from reconciler.model.tree import Advance
 from reconciler.ports import Wake
@@ -219,11 +220,10 @@ def _receipts(outcome: Outcome, numbers: Iterable[int]) -> dict[int, OrderResult
 
 def _mark(change: Change) -> object:
     """Return what a change is known by once it is written, perhaps in fewer words or with what rendering has found."""
-    match change:
-        case Revert(placement=placement):
-            return "Revert", placement.path
-        case Extend(after=placement):
-            return "Extend", placement.path, placement.expires_at
+    if change.action is Action.REVERT:
+        return change.action, change.placement.path
+    if change.action is Action.EXTEND:
+        return change.action, change.placement.path, change.placement.expires_at
     return id(change)
 
 

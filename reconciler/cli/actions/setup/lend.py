@@ -18,7 +18,6 @@ from reconciler.cli import package_files, printing
 from reconciler.cli.actions.files import FleetDirectory, read_directory
 from reconciler.cli.actions.plans.plan import print_plan, supposed_world
 from reconciler.cli.actions.setup.release_chart import ChartAnswers, live_chart, refuse_answers
-from reconciler.core.commits.templates import written
 from reconciler.core.fleet.objects import first_names
 from reconciler.core.fleet.read_file import parse_file
 from reconciler.core.observe.supposition import parse_supposition
@@ -309,7 +308,7 @@ def _show_burst(settings: Settings, source: Mapping[str, bytes], lent: LentFiles
     own = [
         (commit, change)
         for commit, change in zip(rendered.commits[first:], rendered.changes, strict=True)
-        if (placement := written(change)) is not None and placement.workload == lent.workload
+        if (placement := change.rewritten) is not None and placement.workload == lent.workload
     ]
     shown = replace(
         rendered,

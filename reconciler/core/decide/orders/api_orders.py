@@ -33,9 +33,10 @@ from reconciler.core.fleet.objects import find_workspace
 from reconciler.core.ledger.request_record import body_digest, differences, write_request
 from reconciler.core.schema.egs.request import RequestDraft, merge_update
 from reconciler.errors import Bug, InvalidInput, Problem, Severity
+from reconciler.model.action import Action
 from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.placement import Placement
-from reconciler.model.plan import EndReason, Receive
+from reconciler.model.plan import Change, EndReason
 from reconciler.model.policy import Workspace
 from reconciler.model.request import Answer, Asker, Denial, Provisioning, Request, RequestRecord, Verb
 from reconciler.text.findings import Finding
@@ -143,7 +144,9 @@ class _OrderExecution:
         if order.key:
             self.keys[order.key] = workload
         notes = self._notes(admitted, examined.unknown)
-        self.working_plan.change(Receive(record=record, notes=notes, author=order.author, written=written))
+        self.working_plan.change(
+            Change(action=Action.RECEIVE, record=record, notes=notes, author=order.author, written=written)
+        )
         return Answer(change=self.received[workload], workload=workload, notes=notes)
 
     def _workload_of_key(self, key: str) -> WorkloadId | None:

@@ -14,9 +14,10 @@ from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.manual_changes import follow_manual_changes
 from reconciler.core.ledger.proposal_record import approvals_of, proposal_id
 from reconciler.errors import InvalidInput
+from reconciler.model.action import Action
 from reconciler.model.approval import BurstProposal, ProposalEnd
 from reconciler.model.ids import WorkloadId
-from reconciler.model.plan import Approve, EndProposal, Plan, Propose
+from reconciler.model.plan import Change, Plan
 from reconciler.model.request import Verb
 from reconciler.model.tree import Identity
 from reconciler.text.spelling import closest
@@ -58,18 +59,25 @@ def plan_rejection(inputs: PassInput, proposal: BurstProposal, *, by: Identity, 
     return Plan(changes=working_plan.plan().changes)
 
 
-def approval(working_plan: WorkingPlan, proposal: BurstProposal, *, by: Identity, reason: str) -> Approve:
+def approval(working_plan: WorkingPlan, proposal: BurstProposal, *, by: Identity, reason: str) -> Change:
     """Make a person's yes. Raises InvalidInput for a proposal that has lapsed, or is approved already."""
     _refuse_settled(working_plan, proposal, "approving")
-    return Approve(proposal=proposal, detail=_words("approved", by, reason), author=by)
+    return Change(action=Action.APPROVE, proposal=proposal, detail=_words("approved", by, reason), author=by)
 
 
-def rejection(working_plan: WorkingPlan, proposal: BurstProposal, *, by: Identity, reason: str) -> EndProposal:
+def rejection(working_plan: WorkingPlan, proposal: BurstProposal, *, by: Identity, reason: str) -> Change:
     """Make a person's no, and the hold that follows it. Raises InvalidInput for a proposal that is approved already."""
     _refuse_settled(working_plan, proposal, "refusing")
     words = _words("refused", by, reason)
     restraint = refusal_hold(working_plan.inputs, proposal, words)
-    return EndProposal(proposal=proposal, why=ProposalEnd.REFUSED, detail=words, restraint=restraint, author=by)
+    return Change(
+        action=Action.END_PROPOSAL,
+        proposal=proposal,
+        why=ProposalEnd.REFUSED,
+        detail=words,
+        restraint=restraint,
+        author=by,
+    )
 
 
 def rule_on_order(inputs: PassInput, working_plan: WorkingPlan, order: Order, ruling: Ruling) -> None:
@@ -93,7 +101,7 @@ def rule_on_order(inputs: PassInput, working_plan: WorkingPlan, order: Order, ru
             foreign=ruling.foreign or proposal.foreign,
         )
         if after != proposal:
-            working_plan.change(Propose(proposal=after, before=proposal))
+            working_plan.change(Change(action=Action.PROPOSE, proposal=after, proposal_before=proposal))
 
 
 def _refuse_settled(working_plan: WorkingPlan, proposal: BurstProposal, doing: str) -> None:

@@ -14,10 +14,11 @@ from reconciler.core.decide.steps.follow_requests import amend
 from reconciler.core.decide.steps.manual_changes import follow_manual_changes
 from reconciler.core.ledger import lifecycle
 from reconciler.errors import InvalidInput
+from reconciler.model.action import Action
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.ledger import Ledger
 from reconciler.model.placement import Placement, Restraint
-from reconciler.model.plan import EndReason, Extend, Plan, Release, Revert
+from reconciler.model.plan import Change, EndReason, Plan
 from reconciler.model.policy import BurstPolicy
 from reconciler.model.tree import Identity
 from reconciler.model.units import format_duration
@@ -126,10 +127,11 @@ def requested_revert(
     reason: str = "",
     everywhere: bool = False,
     author: Identity | None = None,
-) -> Revert:
+) -> Change:
     """Make the end of a burst that a person asks for, and the hold that follows it."""
-    return Revert(
-        placement=placement,
+    return Change(
+        action=Action.REVERT,
+        before=placement,
         why=EndReason.REQUESTED,
         detail=as_clause(reason) or f"by {by}",
         restraint=_hold(inputs, placement, by=by, reason=reason, everywhere=everywhere),
@@ -165,7 +167,7 @@ def release_on_request(
     if not ended:
         raise InvalidInput(f"releasing {workload}: {_not_held(inputs, working_plan, workload, cluster)}")
     detail = f"released by {by.name}: {as_clause(reason)}" if as_clause(reason) else f"released by {by.name}"
-    working_plan.change(Release(workload=workload, restraints=ended, detail=detail, author=by))
+    working_plan.change(Change(action=Action.RELEASE, workload=workload, restraints=ended, detail=detail, author=by))
 
 
 def _not_held(inputs: PassInput, working_plan: WorkingPlan, workload: WorkloadId, cluster: ClusterName | None) -> str:
@@ -231,7 +233,7 @@ def extend_on_request(
 
 def requested_extension(
     inputs: PassInput, placement: Placement, until: datetime, *, by: str, reason: str = ""
-) -> Extend:
+) -> Change:
     """Make another end for a placement.
 
     Raises InvalidInput for an end that has passed, that it has already, or that is beyond the maximum duration of its
@@ -258,7 +260,12 @@ def requested_extension(
             f" (try --until {format_time(last)}, or raise {longest[2]})"
         )
     detail = f"asked for by {by}: {as_clause(reason)}" if as_clause(reason) else f"asked for by {by}"
-    return Extend(before=placement, after=replace(placement, expires_at=until, fixed_end=True), detail=detail)
+    return Change(
+        action=Action.EXTEND,
+        before=placement,
+        after=replace(placement, expires_at=until, fixed_end=True),
+        detail=detail,
+    )
 
 
 def _longest(inputs: PassInput, placement: Placement, policy: BurstPolicy | None) -> tuple[timedelta, str, str] | None:

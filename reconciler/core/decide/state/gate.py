@@ -15,7 +15,7 @@ from reconciler.core.ledger.proposal_record import as_written
 from reconciler.model.approval import ApprovalRule, BurstProposal, ProposalEnd, ProposedPlacement
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.placement import Placement, Restraint
-from reconciler.model.plan import Place, Reason, Refusal, Resize, Suppressed
+from reconciler.model.plan import Change, Reason, Refusal, Suppressed
 from reconciler.text.timestamps import format_time
 from reconciler.text.wording import count, join_names, sanitize
 
@@ -51,27 +51,26 @@ class Gate:
 
 
 Gates: TypeAlias = Mapping[WorkloadId, Gate]
-Bursts: TypeAlias = Mapping[WorkloadId, Sequence[Place | Resize]]
+Bursts: TypeAlias = Mapping[WorkloadId, Sequence[Change]]
 """What the turns of workloads have placed."""
 
 NO_GATES: Gates = MappingProxyType({})
 
 
-def proposed_placements(inputs: PassInput, bursts: Iterable[Place | Resize]) -> tuple[ProposedPlacement, ...]:
+def proposed_placements(inputs: PassInput, bursts: Iterable[Change]) -> tuple[ProposedPlacement, ...]:
     """Return what a proposal shows of the placements that a burst begins and resizes."""
     return tuple(_proposed(inputs, change) for change in bursts)
 
 
-def _proposed(inputs: PassInput, change: Place | Resize) -> ProposedPlacement:
-    after, beside = (change.placement, 0) if isinstance(change, Place) else (change.after, change.before.replicas)
+def _proposed(inputs: PassInput, change: Change) -> ProposedPlacement:
+    after, replicas = change.placement, change.growth
     cluster = inputs.desired.clusters.get(after.cluster)
-    replicas = after.replicas - beside
     return as_written(
         ProposedPlacement(
             cluster=after.cluster,
             subset=after.subset,
             replicas=replicas,
-            beside=beside,
+            beside=change.replicas_before,
             gpus=gpus_of_pod(after.shape) * after.shape.group_size * replicas,
             price_per_gpu_hour=None if cluster is None else price_of(cluster, after.shape, inputs.now),
             duration=after.expires_at - after.created_at,
@@ -107,11 +106,11 @@ def rule_of(inputs: PassInput, placement: Placement) -> ApprovalRule | None:
     return None if policy is None or placement.workload.request else policy.approval
 
 
-def needs_approval(inputs: PassInput, rule: ApprovalRule, bursts: Sequence[Place | Resize]) -> bool:
+def needs_approval(inputs: PassInput, rule: ApprovalRule, bursts: Sequence[Change]) -> bool:
     """Tell whether a burst waits for an approval, beside what its workload has outside its primary."""
     if rule.always:
         return True
-    after = [change.placement if isinstance(change, Place) else change.after for change in bursts]
+    after = [change.placement for change in bursts]
     if any(placement.cluster in rule.clusters for placement in after):
         return True
     written = {placement.path for placement in after}
@@ -124,17 +123,17 @@ def needs_approval(inputs: PassInput, rule: ApprovalRule, bursts: Sequence[Place
     return _is_above(rule, rate)
 
 
-def growth_awaits_approval(inputs: PassInput, resize: Resize) -> bool:
+def growth_awaits_approval(inputs: PassInput, resize: Change) -> bool:
     """Tell whether an update that raises the GPUs or the hourly rate of a burst has to be approved first."""
-    rule, clusters = rule_of(inputs, resize.before), inputs.desired.clusters
-    before, after = (hourly_rate((each,), clusters, inputs.now) for each in (resize.before, resize.after))
+    rule, clusters = rule_of(inputs, resize.placement), inputs.desired.clusters
+    before, after = (hourly_rate((each,), clusters, inputs.now) for each in (resize.former, resize.placement))
     raised = after.gpus > before.gpus or after.dollars > before.dollars
     return rule is not None and raised and needs_approval(inputs, rule, [resize])
 
 
-def update_waits(resize: Resize) -> Suppressed:
+def update_waits(resize: Change) -> Suppressed:
     """Say that an update of a burst waits, and how it goes on."""
-    before = resize.before
+    before = resize.former
     way_out = f"raise the rule, or `overspill revert {before.name}`, so that it is proposed anew"
     return Suppressed(
         workload=before.workload,

@@ -19,29 +19,12 @@ from reconciler.core.decide.state.pass_memory import PassMemory
 from reconciler.core.decide.state.turn_record import KeptTurns
 from reconciler.core.ledger.restraints import counts_as_move, is_in_force
 from reconciler.errors import Bug
+from reconciler.model.action import Action
 from reconciler.model.approval import ProposalEnd
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
 from reconciler.model.ledger import PlacementGroup
 from reconciler.model.placement import Placement, Restraint, RestraintKind
-from reconciler.model.plan import (
-    Amend,
-    Approve,
-    Change,
-    Close,
-    EndProposal,
-    Extend,
-    Forget,
-    Hold,
-    Move,
-    Place,
-    Plan,
-    Reason,
-    Receive,
-    Release,
-    Resize,
-    Revert,
-    Suppressed,
-)
+from reconciler.model.plan import Change, Plan, Reason, Suppressed
 from reconciler.model.request import Answer, RequestRecord
 from reconciler.model.sorted_map import sorted_map
 
@@ -51,21 +34,14 @@ def written_once(changes: Sequence[Change]) -> list[Change]:
 
     All commits of a pass are pushed together, so that no reader meets one without the other.
     """
-    folded, last = list(changes), {}
+    folded, last = list(changes), dict[WorkloadId, int]()
     for position, change in enumerate(changes):
-        match change:
-            case Receive(record=record) | Amend(after=record):
-                last[record.workload] = position
-            case Place(record=RequestRecord() as record) if record.workload in last:
-                at = last[record.workload]
-                earlier = folded[at]
-                if isinstance(earlier, Receive):
-                    folded[at] = replace(earlier, record=record, written=None)
-                elif isinstance(earlier, Amend):
-                    folded[at] = replace(earlier, after=record)
-                folded[position] = replace(change, record=None)
-            case _:
-                pass
+        if change.action in (Action.RECEIVE, Action.AMEND):
+            last[change.workload] = position
+        elif change.action is Action.PLACE and change.record is not None and change.workload in last:
+            at = last[change.workload]
+            folded[at] = replace(folded[at], record=change.record, written=None)
+            folded[position] = replace(change, record=None)
     return folded
 
 
@@ -116,7 +92,7 @@ class WorkingPlan:
         self.memory = PassMemory() if memory is None else memory
         self.memory.begin(inputs.fleet)
         self.kept = KeptTurns(keep)
-        self.bursts: dict[WorkloadId, list[Place | Resize]] = {}
+        self.bursts: dict[WorkloadId, list[Change]] = {}
         """What turns have placed."""
         self._ended_proposals: dict[WorkloadId, ProposalEnd] = {}
         self._approved_proposals: set[WorkloadId] = set()
@@ -176,57 +152,29 @@ class WorkingPlan:
     def change(self, change: Change) -> None:
         """Add a change to the plan; later steps see its outcome."""
         self._changes.append(change)
-        match change:
-            case Place(placement=placement, record=record):
-                self._put(placement)
-                if record is not None:
-                    self._record(record)
-            case Extend(before=before, after=after):
-                self._drop(before)
-                self._put(after)
-            case (
-                Resize(before=before, after=after, restraint=restraint)
-                | Move(before=before, after=after, restraint=restraint)
-            ):
-                self._drop(before)
-                self._put(after)  # in place of the one that a move joins, if there is one: they share a directory
-                if restraint is not None:
-                    self._restrain(after.workload, restraint)
-            case Revert(placement=placement, restraint=restraint):
-                self._drop(placement)
-                if restraint is not None:
-                    self._restrain(placement.workload, restraint)
-            case Hold(workload=workload, restraint=restraint):
-                self._restrain(workload, restraint)
-            case Release(workload=workload, restraints=ended):
-                left = (restraint for restraint in self.restraints(workload) if restraint not in ended)
-                self._restraints[workload] = tuple(left)
-            case _:
-                self._change_records(change)
+        manual = change.action in (Action.HOLD, Action.RESTORE)  # the ledger has these placements as a person left them
+        if change.before is not None and not manual:
+            self._drop(change.before)
+        if change.after is not None and not manual:
+            self._put(change.after)  # in place of the one that a move joins, if there is one: they share a directory
+        if change.record is not None:
+            self._set_request(change.workload, None if change.action is Action.FORGET else change.record)
+        if change.action is Action.APPROVE:
+            self._approved_proposals.add(change.workload)
+        if isinstance(change.why, ProposalEnd) and change.why is not ProposalEnd.TOO_LATE:
+            self._ended_proposals[change.workload] = change.why
+        if change.restraint is not None:
+            self._restrain(change.workload, change.restraint)
+        if change.restraints:
+            left = (restraint for restraint in self.restraints(change.workload) if restraint not in change.restraints)
+            self._restraints[change.workload] = tuple(left)
 
-    def _change_records(self, change: Change) -> None:
-        """Follow a change of a request or of a proposal; the others leave nothing that a step asks for."""
-        match change:
-            case Receive(record=record) | Amend(after=record) | Close(after=record):
-                self._record(record)
-            case Forget(record=record):
-                self._forget(record.workload)
-            case Approve(proposal=proposal):
-                self._approved_proposals.add(proposal.workload)
-            case EndProposal(proposal=proposal, why=why, restraint=restraint):
-                if why is not ProposalEnd.TOO_LATE:
-                    self._ended_proposals[proposal.workload] = why
-                if restraint is not None:
-                    self._restrain(proposal.workload, restraint)
-            case _:
-                pass
-
-    def burst(self, workload: WorkloadId, changes: Sequence[Place | Resize]) -> None:
+    def burst(self, workload: WorkloadId, changes: Sequence[Change]) -> None:
         """Add what the turn of a workload places; new placements come to its others all at once."""
         if not changes:
             return
         self.bursts.setdefault(workload, []).extend(changes)
-        new = [change.placement for change in changes if isinstance(change, Place) and change.record is None]
+        new = [change.placement for change in changes if change.begins and change.record is None]
         if len(new) < len(changes):
             for change in changes:
                 self.change(change)
@@ -448,12 +396,14 @@ class WorkingPlan:
             assessments=self.kept.assessments,
         )
 
-    def _record(self, record: RequestRecord) -> None:
-        self._writable(record.workload)[record.workload] = record
-        self.reservation_changes += record.request.reserves
-
-    def _forget(self, workload: WorkloadId) -> None:
-        self._writable(workload).pop(workload, None)
+    def _set_request(self, workload: WorkloadId, record: RequestRecord | None) -> None:
+        """Put the record of a request, or take it out."""
+        requests = self._writable(workload)
+        if record is None:
+            requests.pop(workload, None)
+        else:
+            requests[workload] = record
+            self.reservation_changes += record.request.reserves
 
     def _writable(self, workload: WorkloadId) -> dict[WorkloadId, RequestRecord]:
         """Return the requests to change one of them in; the first change of a pass copies those of the ledger."""

@@ -11,9 +11,10 @@ from functools import partial
 from reconciler.core.decide.state.enrolment import Enrolment, request_end
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
+from reconciler.model.action import Action
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.placement import Placement
-from reconciler.model.plan import Amend, Close, EndReason
+from reconciler.model.plan import Change, EndReason
 from reconciler.model.request import Ended, Provisioning, RequestRecord
 from reconciler.model.tree import Identity
 from reconciler.model.units import format_duration
@@ -45,7 +46,9 @@ def follow_end(
         # 3. A person ended it on this cluster, its GPUs were idle there, or it has run to completion there.
         case EndReason.REQUESTED | EndReason.IDLE | EndReason.SUCCEEDED if others:
             after = _without(inputs, record, placement)
-            working_plan.change(Amend(before=record, after=after, detail=detail, author=author))
+            working_plan.change(
+                Change(action=Action.AMEND, record_before=record, record=after, detail=detail, author=author)
+            )
         case EndReason.REQUESTED | EndReason.IDLE | EndReason.SUCCEEDED:
             succeeded = why is EndReason.SUCCEEDED
             close(inputs, working_plan, record, Provisioning.COMPLETED, detail, author=author, succeeded=succeeded)
@@ -67,7 +70,7 @@ def close(
     """Close a request for good."""
     ended = Ended(status=status, at=inputs.now, message=as_clause(message), succeeded=succeeded)
     after = replace(record, changed_at=inputs.now, ended=ended)
-    working_plan.change(Close(before=record, after=after, author=author))
+    working_plan.change(Change(action=Action.CLOSE, record_before=record, record=after, author=author))
 
 
 def close_finished(inputs: PassInput, working_plan: WorkingPlan) -> None:
@@ -124,13 +127,15 @@ def _fail(
     after = replace(_without(inputs, record, placement), attempts=record.attempts + 1)
     failed = f"failed on {placement.cluster}: {as_clause(detail)}"
     if others:
-        working_plan.change(Amend(before=record, after=after, detail=failed))
+        working_plan.change(Change(action=Action.AMEND, record_before=record, record=after, detail=failed))
         return
     left = _clusters(inputs, record) - {*after.avoids}
     chooses = record.request.placements is not None or not record.request.clusters
     if left and (record.request.terms.requeue or chooses):
         again = f"{failed}; it waits for another of {count(len(left), 'cluster')}"
-        working_plan.change(Amend(before=record, after=replace(after, began_at=None), detail=again))
+        working_plan.change(
+            Change(action=Action.AMEND, record_before=record, record=replace(after, began_at=None), detail=again)
+        )
         return
     close(inputs, working_plan, after, Provisioning.FAILED, failed)
 

@@ -21,11 +21,12 @@ from reconciler.core.fleet.cluster_order import ClusterOrder
 from reconciler.core.ledger import lifecycle
 from reconciler.core.workloads import replica_count
 from reconciler.errors import Bug
+from reconciler.model.action import Action
 from reconciler.model.demand import Demand
 from reconciler.model.ids import WorkloadId
 from reconciler.model.ledger import PlacementGroup, Placements
 from reconciler.model.placement import Placement, Restraint
-from reconciler.model.plan import EndReason, Revert
+from reconciler.model.plan import Change, EndReason
 from reconciler.model.policy import BurstPolicy, Desired
 from reconciler.model.tree import Identity
 from reconciler.model.units import format_duration
@@ -79,7 +80,7 @@ def end_expired(inputs: PassInput, working_plan: WorkingPlan) -> None:
         if isinstance(ended, Bug):
             working_plan.note_bug(ended)
             held = lifecycle.run_hold(placement, EndReason.EXPIRED, inputs.now) if placement.runs_once else None
-            ended = Revert(placement=placement, why=EndReason.EXPIRED, detail=detail, restraint=held)
+            ended = Change(action=Action.REVERT, before=placement, why=EndReason.EXPIRED, detail=detail, restraint=held)
         if ended.restraint is None and _has_rivals(inputs, working_plan, placement.workload):
             ended = replace(ended, restraint=lifecycle.turn(placement, EndReason.EXPIRED, inputs.now, inputs.now))
         working_plan.change(ended)
@@ -146,12 +147,14 @@ def make_revert(
     *,
     author: Identity | None = None,
     restraint: Restraint | None = None,
-) -> Revert:
+) -> Change:
     """Make the revert of a placement; without a `restraint` the workload gets the one that such an end leaves."""
     restraint = restraint or restraint_after(inputs, placement, why)
     seen = inputs.observed.clusters.get(placement.cluster)
     phase = lifecycle.final_phase(placement, replica_count.bound_replicas(placement, seen), why)
-    return Revert(placement=placement, why=why, detail=detail, restraint=restraint, phase=phase, author=author)
+    return Change(
+        action=Action.REVERT, before=placement, why=why, detail=detail, restraint=restraint, phase=phase, author=author
+    )
 
 
 def policy_of(desired: Desired, workload: WorkloadId) -> BurstPolicy:

@@ -16,8 +16,9 @@ from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.end import make_revert, revert
 from reconciler.core.ledger.request_record import differences, digest_of
+from reconciler.model.action import Action
 from reconciler.model.ids import WorkloadId
-from reconciler.model.plan import Amend, Close, EndReason, Extend, Forget, Place, Plan, Reason, Receive, Suppressed
+from reconciler.model.plan import Change, EndReason, Plan, Reason, Suppressed
 from reconciler.model.request import Asker, Request, RequestRecord
 from reconciler.model.sorted_map import sorted_map
 from reconciler.model.tree import Identity
@@ -59,16 +60,11 @@ def requests_after(records: Mapping[WorkloadId, RequestRecord], plan: Plan) -> M
     changed: dict[WorkloadId, RequestRecord] = {}
     gone: set[WorkloadId] = set()
     for change in plan.changes:
-        match change:
-            case Receive(record=record) | Amend(after=record) | Close(after=record):
-                changed[record.workload] = record
-            case Place(record=RequestRecord() as record):
-                changed[record.workload] = record
-            case Forget(record=record):
-                changed.pop(record.workload, None)
-                gone.add(record.workload)
-            case _:
-                pass
+        if change.action is Action.FORGET:
+            changed.pop(change.workload, None)
+            gone.add(change.workload)
+        elif change.record is not None:
+            changed[change.workload] = change.record
     return sorted_map(records).changed(changed, gone) if changed or gone else records
 
 
@@ -78,7 +74,7 @@ def forget(
     """End whatever a request has, and take it out of the ledger."""
     for placement in working_plan.of(record.workload):
         working_plan.change(make_revert(inputs, placement, EndReason.REQUESTED, detail, author=author))
-    working_plan.change(Forget(record=record, detail=detail, author=author))
+    working_plan.change(Change(action=Action.FORGET, record=record, detail=detail, author=author))
 
 
 def amend(
@@ -94,7 +90,7 @@ def amend(
 
     All of its placements end when the time of the request is over, counted from when the first of them was made.
     """
-    working_plan.change(Amend(before=before, after=after, detail=detail, author=author))
+    working_plan.change(Change(action=Action.AMEND, record_before=before, record=after, detail=detail, author=author))
     lasts = request_duration(after.request, inputs.desired.limits.get(after.request.workspace))
     for placement in working_plan.of(after.workload):
         end = (after.began_at or placement.created_at) + lasts
@@ -103,7 +99,9 @@ def amend(
             continue
         longer = replace(placement, expires_at=end, deletion_policy=after.request.spec.deletion_policy)
         if longer != placement:
-            working_plan.change(Extend(before=placement, after=longer, detail=detail, author=author))
+            working_plan.change(
+                Change(action=Action.EXTEND, before=placement, after=longer, detail=detail, author=author)
+            )
 
 
 def deletion_policy_problem(
@@ -133,7 +131,7 @@ def _receive(inputs: PassInput, working_plan: WorkingPlan, asked: Request) -> No
         observed=observed_clusters(asked, inputs.desired),
     )
     unknown = request_requirements(asked, kinds=inputs.desired.kinds).unknown
-    working_plan.change(Receive(record=record, notes=notes(asked, inputs.desired, unknown)))
+    working_plan.change(Change(action=Action.RECEIVE, record=record, notes=notes(asked, inputs.desired, unknown)))
 
 
 def _follow(inputs: PassInput, working_plan: WorkingPlan, record: RequestRecord, asked: Request) -> None:
@@ -164,7 +162,7 @@ def _follow(inputs: PassInput, working_plan: WorkingPlan, record: RequestRecord,
             attempts=0 if changed else record.attempts,
             observed=observed_clusters(asked, inputs.desired, record.observed),
         )
-        working_plan.change(Amend(before=record, after=after, detail=_told(changed)))
+        working_plan.change(Change(action=Action.AMEND, record_before=record, record=after, detail=_told(changed)))
     # 4. The request has a placement: its expiry and its deletion policy may change.
     else:
         _follow_placed(inputs, working_plan, record, asked, changed)

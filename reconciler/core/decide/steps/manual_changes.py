@@ -10,11 +10,12 @@ from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.end import policy_of, revert
 from reconciler.core.ledger import lifecycle
 from reconciler.core.observe.demand import next_peak_change, peak_missing
+from reconciler.model.action import Action
 from reconciler.model.demand import Demand
 from reconciler.model.ids import WorkloadId
 from reconciler.model.ledger import Drift
 from reconciler.model.placement import Restraint, RestraintKind
-from reconciler.model.plan import EndReason, Hold, Release, Restore
+from reconciler.model.plan import Change, EndReason
 
 
 def follow_manual_changes(inputs: PassInput, working_plan: WorkingPlan) -> None:
@@ -32,9 +33,11 @@ def _follow(inputs: PassInput, working_plan: WorkingPlan, drifted: Drift) -> Non
         revert(inputs, working_plan, placement, EndReason.REQUESTED, f"deleted by hand on {placement.cluster}")
     elif drifted.removed:
         restraint = lifecycle.hold(placement, policy_of(inputs.desired, placement.workload), inputs.now)
-        working_plan.change(Hold(workload=placement.workload, placement=placement, restraint=restraint))
+        working_plan.change(
+            Change(action=Action.HOLD, workload=placement.workload, before=placement, restraint=restraint)
+        )
     else:
-        working_plan.change(Restore(drifted=drifted, detail="its files were edited by hand"))
+        working_plan.change(Change(action=Action.RESTORE, drifted=drifted, detail="its files were edited by hand"))
 
 
 def _release_holds(inputs: PassInput, working_plan: WorkingPlan, workload: WorkloadId) -> None:
@@ -60,6 +63,6 @@ def _release(inputs: PassInput, working_plan: WorkingPlan, demand: Demand, holds
     at = inputs.seen_at(demand)
     if peak_missing(demand, window, at) == 0:
         detail = f"nothing is missing on {demand.primary} any more"
-        working_plan.change(Release(workload=demand.workload, restraints=holds, detail=detail))
+        working_plan.change(Change(action=Action.RELEASE, workload=demand.workload, restraints=holds, detail=detail))
     else:
         working_plan.wake(next_peak_change(demand, window, at))

@@ -23,10 +23,11 @@ from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.turns.grow import grow_if_short
 from reconciler.core.decide.turns.queue import Turn
+from reconciler.model.action import Action
 from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.ids import WorkloadId
-from reconciler.model.plan import Place, Reason, Refusal, Suppressed
+from reconciler.model.plan import Change, Reason, Refusal, Suppressed
 from reconciler.model.request import RequestRecord
 from reconciler.text.wording import as_clause, count
 
@@ -219,7 +220,13 @@ class _PlaceRequest:
         placement = replace(made, expires_at=self._end(began))
         first = record.began_at is None
         self.working_plan.change(
-            Place(placement=placement, shortage=None, choice=choice, refused=passed, record=began if first else None)
+            Change(
+                action=Action.PLACE,
+                after=placement,
+                choice=choice,
+                refused=passed,
+                record=began if first else None,
+            )
         )
 
     def _end(self, began: RequestRecord) -> datetime:

@@ -20,11 +20,12 @@ from reconciler.core.decide.state.units import unit_of_workload
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.fleet.cluster_order import candidate_of
 from reconciler.core.ledger import lifecycle
+from reconciler.model.action import Action
 from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.ids import WorkloadId
 from reconciler.model.placement import Placement
-from reconciler.model.plan import Refusal, Resize, Suppressed
+from reconciler.model.plan import Change, Refusal, Suppressed
 from reconciler.text.wording import as_clause, count
 
 
@@ -63,7 +64,7 @@ def _resize(
     before, after = placement.shape.group_size, shape.group_size
     detail = f"its template makes {count(after, 'pod')} of a replica, {before} before"
     resized = lifecycle.resized_placement(placement, inputs.desired, inputs.now, placement.replicas)
-    resize = Resize(before=placement, after=replace(resized, shape=shape.recorded), detail=detail)
+    resize = Change(action=Action.RESIZE, before=placement, after=replace(resized, shape=shape.recorded), detail=detail)
     if growth_awaits_approval(inputs, resize):
         working_plan.suppress(update_waits(resize))
         return

@@ -31,12 +31,13 @@ from reconciler.core.decide.steps.end import revert
 from reconciler.core.decide.steps.place_requests import turn
 from reconciler.core.decide.turns.fair_share import FairShares
 from reconciler.core.decide.turns.queue import Turn
+from reconciler.model.action import Action
 from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.demand import Demand
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
 from reconciler.model.placement import Placement
-from reconciler.model.plan import Amend, EndReason, Reason, Suppressed
+from reconciler.model.plan import Change, EndReason, Reason, Suppressed
 from reconciler.model.request import Provisioning
 from reconciler.text.wording import count
 
@@ -364,7 +365,12 @@ class Preemption:
             evicted_by=str(newcomer),
         )
         self.working_plan.change(
-            Amend(before=record, after=after, detail=f"evicted from {victim.cluster} by {newcomer}")
+            Change(
+                action=Action.AMEND,
+                record_before=record,
+                record=after,
+                detail=f"evicted from {victim.cluster} by {newcomer}",
+            )
         )
 
     def _turns(self, evicted: set[WorkloadId], newcomer: WorkloadId) -> Iterator[Turn]:

@@ -35,12 +35,13 @@ from reconciler.core.ledger import lifecycle
 from reconciler.core.ledger.restraints import MOVES_PERIOD
 from reconciler.core.spread.placement_subset import cluster_subset
 from reconciler.core.spread.subset_pods import first_ordinal, subset_of
+from reconciler.model.action import Action
 from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.demand import Demand
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.placement import ClusterSubset, Placement, Restraint, RestraintKind
-from reconciler.model.plan import Choice, Move, Reason, Refusal, Suppressed
+from reconciler.model.plan import Change, Choice, Reason, Refusal, Suppressed
 from reconciler.model.policy import BurstPolicy
 from reconciler.model.units import format_duration
 from reconciler.model.workload import WorkloadTemplate
@@ -379,7 +380,8 @@ class _Relocation:
         )
         choice = self._take(candidate, assignment.pods)
         self.working_plan.change(
-            Move(
+            Change(
+                action=Action.MOVE,
                 before=placement,
                 after=after,
                 joined=joined,

@@ -24,12 +24,13 @@ from reconciler.core.decide.turns.queue import Turn
 from reconciler.core.ledger import lifecycle
 from reconciler.core.observe.demand import UnseenPrimary, peak_missing
 from reconciler.core.workloads import replica_count
+from reconciler.model.action import Action
 from reconciler.model.budget import BudgetState
 from reconciler.model.demand import Demand
 from reconciler.model.gpr import WorkspaceLimits
 from reconciler.model.ids import WorkloadId
 from reconciler.model.placement import Placement
-from reconciler.model.plan import EndReason, Extend, Reason, Resize, Revert, Suppressed
+from reconciler.model.plan import Change, EndReason, Reason, Suppressed
 from reconciler.model.policy import BurstPolicy, Renewal
 from reconciler.model.units import format_duration
 from reconciler.text.timestamps import format_time
@@ -105,7 +106,8 @@ def _renew(
         kept = _give_back(inputs, working_plan, claims, placement)
         if kept is not None:
             detail = f"{need.words}{_describe_bound(placement, policy, limits)}"
-            working_plan.change(Extend(before=kept, after=replace(kept, expires_at=until), detail=detail))
+            longer = replace(kept, expires_at=until)
+            working_plan.change(Change(action=Action.EXTEND, before=kept, after=longer, detail=detail))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,17 +148,20 @@ def _give_back(inputs: PassInput, working_plan: WorkingPlan, claims: Claims, pla
     claim = claims.on(placement)
     if claim is None:
         return placement
-    turn = None
+    why, turn = EndReason.FAIR_SHARE, None
     if claim.waits_from is not None:
-        turn = lifecycle.turn(placement, EndReason.FAIR_SHARE, inputs.now, claim.waits_from)
+        turn = lifecycle.turn(placement, why, inputs.now, claim.waits_from)
     if claim.replicas >= placement.replicas:
-        why, seen = EndReason.FAIR_SHARE, inputs.observed.clusters.get(placement.cluster)
+        seen = inputs.observed.clusters.get(placement.cluster)
         phase = lifecycle.final_phase(placement, replica_count.bound_replicas(placement, seen), why)
-        ended = Revert(placement=placement, why=why, detail=claim.detail, restraint=turn, phase=phase)
-        working_plan.change(ended)
+        working_plan.change(
+            Change(action=Action.REVERT, before=placement, why=why, detail=claim.detail, restraint=turn, phase=phase)
+        )
         return None
     after = lifecycle.resized_placement(placement, inputs.desired, inputs.now, placement.replicas - claim.replicas)
-    working_plan.change(Resize(before=placement, after=after, detail=claim.detail, restraint=turn))
+    working_plan.change(
+        Change(action=Action.RESIZE, before=placement, after=after, why=why, detail=claim.detail, restraint=turn)
+    )
     return after
 
 

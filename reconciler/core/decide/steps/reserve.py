@@ -20,9 +20,10 @@ from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.close_requests import close
 from reconciler.core.decide.turns.queue import Turn
+from reconciler.model.action import Action
 from reconciler.model.gpr import GpuAsk
 from reconciler.model.ids import ClusterName
-from reconciler.model.plan import Amend, Reason, Refusal, Suppressed
+from reconciler.model.plan import Change, Reason, Refusal, Suppressed
 from reconciler.model.request import Provisioning, RequestRecord
 from reconciler.model.units import format_duration
 from reconciler.text.wording import as_clause
@@ -126,4 +127,4 @@ class _Reserve:
         after = replace(self.record, cluster=name, began_at=now, changed_at=now)
         lasts = request_duration(self.record.request, desired.limits.get(self.record.request.workspace))
         detail = f"{describe_gpus(self.ask)} reserved on {name} for {format_duration(lasts)}"
-        self.working_plan.change(Amend(before=self.record, after=after, detail=detail))
+        self.working_plan.change(Change(action=Action.AMEND, record_before=self.record, record=after, detail=detail))

@@ -18,12 +18,13 @@ from reconciler.core.observe.demand import next_peak_change, peak_missing
 from reconciler.core.signals.merge import HEADROOM, headroom_end
 from reconciler.core.spread.placement_subset import cluster_subset
 from reconciler.core.workloads.single_run import describe_second_run
+from reconciler.model.action import Action
 from reconciler.model.demand import Demand
 from reconciler.model.ids import WorkloadId
 from reconciler.model.kubernetes.workload_spread import WorkloadSpread
 from reconciler.model.ledger import PlacementGroup
 from reconciler.model.placement import Placement
-from reconciler.model.plan import EndReason, Reason, Resize, Suppressed
+from reconciler.model.plan import Change, EndReason, Reason, Suppressed
 from reconciler.model.policy import BurstPolicy
 from reconciler.model.units import format_duration
 from reconciler.text.wording import count, sanitize
@@ -221,4 +222,4 @@ def _drain(
             revert(inputs, working_plan, placement, why, reason)
             continue
         after = lifecycle.resized_placement(placement, inputs.desired, inputs.now, rest)
-        working_plan.change(Resize(before=placement, after=after, detail=reason))
+        working_plan.change(Change(action=Action.RESIZE, before=placement, after=after, why=why, detail=reason))

@@ -27,13 +27,14 @@ from reconciler.core.observe.demand import next_due, replicas_due
 from reconciler.core.pods.node_affinity import required_labels
 from reconciler.core.spread.placement_subset import cluster_subset
 from reconciler.core.workloads.single_run import RUNS_ONCE, describe_second_run
+from reconciler.model.action import Action
 from reconciler.model.approval import BurstProposal
 from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.demand import Demand
 from reconciler.model.ids import ClusterName
 from reconciler.model.placement import ClusterSubset, RestraintKind
-from reconciler.model.plan import Choice, EndReason, Place, Reason, Refusal, Resize, Shortage, Suppressed
+from reconciler.model.plan import Change, Choice, EndReason, Reason, Refusal, Shortage, Suppressed
 from reconciler.model.policy import StrategyName
 from reconciler.model.units import Resources, format_duration
 from reconciler.text.wording import as_clause, count, join_names
@@ -210,7 +211,7 @@ class ScaleUp:
         assignment = assign(self.finder, template, policy, shape, missing, unit=unit, released=self._approved())
         self._note(assignment.chosen, assignment.refusals, assignment.out_of_reach)
         refusals, choices = assignment.refusals, self._choose(assignment.chosen, assignment.pods)
-        held, changes = self.working_plan.group(workload).clusters, list[Place | Resize]()
+        held, changes = self.working_plan.group(workload).clusters, list[Change]()
         for candidate in assignment.chosen:
             choice, pods = choices[candidate.key], assignment.pods
             placed_shape = candidate.shape if pods is None else pods.shape
@@ -444,7 +445,7 @@ class ScaleUp:
         shape: ReplicaShape,
         refusals: tuple[Refusal, ...],
         lack: str,
-    ) -> Place | Resize:
+    ) -> Change:
         """Begin a placement on the chosen cluster, or resize the one that stands there, and say what it lacked."""
         demand, now, cluster = self.demand, self.inputs.now, candidate.cluster
         desired, subset = self.inputs.desired, candidate.subset
@@ -457,11 +458,21 @@ class ScaleUp:
         if not here:
             template = desired.templates[demand.workload]
             placement = self.finder.placement(template, policy, shape, cluster, candidate.replicas, subset=subset)
-            return Place(placement=placement, shortage=self._shortage, choice=choice, refused=refusals)
+            return Change(
+                action=Action.PLACE, after=placement, shortage=self._shortage, choice=choice, refused=refusals
+            )
         before = max(here, key=lambda placement: (placement.created_at, placement.name))
         grown = lifecycle.resized_placement(before, self.inputs.desired, now, before.replicas + candidate.replicas)
         after = replace(grown, shape=shape.recorded, subset=subset)
-        return Resize(before=before, after=after, detail=lack, shortage=self._shortage, choice=choice, refused=refusals)
+        return Change(
+            action=Action.RESIZE,
+            before=before,
+            after=after,
+            detail=lack,
+            shortage=self._shortage,
+            choice=choice,
+            refused=refusals,
+        )
 
     def _before(self, candidate: Candidate, refusals: tuple[Refusal, ...]) -> tuple[Refusal, ...]:
         """Keep the refusals of clusters that would have come first: in order, only these explain a choice."""

@@ -14,11 +14,12 @@ from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.units import unit_of_workload
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.ledger import lifecycle
+from reconciler.model.action import Action
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.demand import Demand
 from reconciler.model.ids import WorkloadId
 from reconciler.model.manifest_source import MadeFrom
-from reconciler.model.plan import Resize
+from reconciler.model.plan import Change
 
 
 def update_to_sources(inputs: PassInput, working_plan: WorkingPlan) -> None:
@@ -43,7 +44,7 @@ def _update(inputs: PassInput, working_plan: WorkingPlan, workload: WorkloadId) 
         after = lifecycle.resized_placement(placement, inputs.desired, inputs.now, placement.replicas)
         if shape is not None:
             after = replace(after, shape=shape.recorded)
-        resize = Resize(before=placement, after=after, detail=_detail(before, current))
+        resize = Change(action=Action.RESIZE, before=placement, after=after, detail=_detail(before, current))
         if growth_awaits_approval(inputs, resize):
             working_plan.suppress(update_waits(resize))
             continue

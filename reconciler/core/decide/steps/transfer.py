@@ -16,9 +16,10 @@ from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.end import make_revert
 from reconciler.core.ledger import lifecycle
 from reconciler.core.spread.placement_subset import cluster_subset
+from reconciler.model.action import Action
 from reconciler.model.candidate import Candidate
 from reconciler.model.placement import ClusterSubset, Placement, Restraint
-from reconciler.model.plan import Choice, EndReason, Place, Reason, Refusal, Resize, Revert
+from reconciler.model.plan import Change, Choice, EndReason, Reason, Refusal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +75,7 @@ def transfer(
         _arrival(inputs, finder, candidate, choice, on_slot(inputs, there, candidate), first=first, tell=tell)
         for candidate, choice in choices
     ]
-    for arrival in sorted(arrivals, key=lambda arrival: isinstance(arrival, Place)):
+    for arrival in sorted(arrivals, key=lambda arrival: arrival.action is Action.PLACE):
         working_plan.change(arrival)
 
 
@@ -90,12 +91,19 @@ def on_slot(inputs: PassInput, placements: Iterable[Placement], candidate: Candi
     return [each for each in placements if cluster_subset(each, policies[each.workload], clusters) == candidate.key]
 
 
-def _leave(inputs: PassInput, departure: Departure) -> Resize | Revert:
+def _leave(inputs: PassInput, departure: Departure) -> Change:
     placement, rest = departure.placement, departure.placement.replicas - departure.replicas
     if not rest:
         return make_revert(inputs, placement, departure.why, departure.detail, restraint=departure.restraint)
     after = lifecycle.resized_placement(placement, inputs.desired, inputs.now, rest)
-    return Resize(before=placement, after=after, detail=departure.detail, restraint=departure.restraint)
+    return Change(
+        action=Action.RESIZE,
+        before=placement,
+        after=after,
+        why=departure.why,
+        detail=departure.detail,
+        restraint=departure.restraint,
+    )
 
 
 def _arrival(
@@ -107,7 +115,7 @@ def _arrival(
     *,
     first: Placement,
     tell: Telling,
-) -> Place | Resize:
+) -> Change:
     """Resize the newest placement on a cluster, or begin one that ends when the first of those does that were left."""
     workload, desired = first.workload, inputs.desired
     before = max(here, key=lambda placement: (placement.created_at, placement.name), default=None)
@@ -116,7 +124,7 @@ def _arrival(
         replicas = before.replicas + candidate.replicas
         grown = lifecycle.resized_placement(before, desired, inputs.now, replicas)
         after = replace(grown, shape=candidate.shape.recorded, subset=candidate.subset)
-        return Resize(before=before, after=after, detail=detail, choice=choice, refused=refused)
+        return Change(action=Action.RESIZE, before=before, after=after, detail=detail, choice=choice, refused=refused)
     made = finder.placement(
         desired.templates[workload],
         desired.policies[workload],
@@ -126,4 +134,4 @@ def _arrival(
         subset=candidate.subset,
     )
     made = replace(made, created_at=first.created_at, expires_at=first.expires_at, fixed_end=first.fixed_end)
-    return Place(placement=made, shortage=None, choice=choice, refused=refused, detail=detail)
+    return Change(action=Action.PLACE, after=made, choice=choice, refused=refused, detail=detail)

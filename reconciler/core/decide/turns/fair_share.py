@@ -17,11 +17,11 @@ from reconciler.core.capacity.gpu_models import gpus_of_pod
 from reconciler.core.decide.candidates.gpr_terms import priority
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
+from reconciler.model.action import Action
 from reconciler.model.capacity import ClusterObservation, ReplicaShape
 from reconciler.model.demand import Demand
 from reconciler.model.ids import WorkloadId, WorkspaceName
 from reconciler.model.placement import Placement
-from reconciler.model.plan import Place, Resize, Revert
 
 
 class Share(NamedTuple):
@@ -142,15 +142,8 @@ class FairShares:
                     self._add(placement, placement.replicas)
             self._capacity.update(_capacity(self._inputs.observed.clusters.values()))
         for change in self._working_plan.changes[self._position :]:
-            match change:
-                case Place(placement=placement):
-                    self._add(placement, placement.replicas)
-                case Resize(before=before, after=after):
-                    self._add(after, after.replicas - before.replicas)
-                case Revert(placement=placement):
-                    self._add(placement, -placement.replicas)
-                case _:
-                    pass
+            if change.action in (Action.PLACE, Action.RESIZE, Action.REVERT):
+                self._add(change.placement, change.growth)
         self._position = self._working_plan.position
         used = Counter(self._usage.get(workspace, {}))
         for workload, replicas in self._expected.items():

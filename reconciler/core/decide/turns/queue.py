@@ -21,7 +21,7 @@ from typing import NamedTuple, TypeAlias
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.turns.fair_share import NOTHING, FairShares, Share
 from reconciler.model.ids import ClusterName, WorkloadId
-from reconciler.model.plan import Place, Reason, Resize
+from reconciler.model.plan import Reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -300,10 +300,5 @@ def _divide(rivals: Sequence[_Rival], before: Mapping[WorkloadId, int], shares: 
 def _placed(plan: WorkingPlan, position: int) -> Iterator[tuple[WorkloadId, ClusterName]]:
     """Yield the workload and the cluster of each change since a position that placed replicas."""
     for change in plan.changes[position:]:
-        match change:
-            case Place(placement=placement):
-                yield placement.workload, placement.cluster
-            case Resize(after=after, choice=choice) if choice is not None:
-                yield after.workload, after.cluster
-            case _:
-                pass
+        if change.grows:
+            yield change.workload, change.placement.cluster
