@@ -87,26 +87,6 @@ def move_restraint(inputs: PassInput, placement: Placement, reason: str, rest: t
     )
 
 
-def _over_budget(
-    inputs: PassInput, working_plan: WorkingPlan, workload: WorkloadId, detail: str, *, replicas: int
-) -> Suppressed | None:
-    """Suppress a move that would be one too many within the hour; None where there may be another."""
-    policy = inputs.desired.policies[workload]
-    moves, most = working_plan.moves(workload), policy.moves.most_per_hour
-    if len(moves) < most:
-        return None
-    until = sorted(move.since for move in moves)[len(moves) - most] + MOVES_PERIOD if most else None
-    again = f" until {format_time(until)}" if until is not None else ""
-    return Suppressed(
-        workload=workload,
-        reason=Reason.MOVE_BUDGET,
-        message=f"{detail}; what is there stays{again}, since policy {policy.name} allows {count(most, 'move')} an hour"
-        " (moves.maxPerHour)",
-        replicas=replicas,
-        until=until,
-    )
-
-
 def _recently_left(
     inputs: PassInput, working_plan: WorkingPlan, workload: WorkloadId, pause: timedelta
 ) -> Mapping[ClusterName, Refusal]:
@@ -183,12 +163,23 @@ class _Relocation:
 
     def _is_over_budget(self, going: int) -> bool:
         """Return whether so many replicas may not move now, for the budget of moves; suppress them then."""
-        if self.departure.stays is None:
+        moves, policy = self.working_plan.moves(self.workload), self._policy
+        most = policy.moves.most_per_hour
+        if self.departure.stays is None or len(moves) < most:
             return False
-        suppressed = _over_budget(self.inputs, self.working_plan, self.workload, self.departure.detail, replicas=going)
-        if suppressed is not None:
-            self.working_plan.suppress(suppressed)
-        return suppressed is not None
+        until = sorted(move.since for move in moves)[len(moves) - most] + MOVES_PERIOD if most else None
+        again = f" until {format_time(until)}" if until is not None else ""
+        allowed = f"policy {policy.name} allows {count(most, 'move')} an hour (moves.maxPerHour)"
+        self.working_plan.suppress(
+            Suppressed(
+                workload=self.workload,
+                reason=Reason.MOVE_BUDGET,
+                message=f"{self.departure.detail}; what is there stays{again}, since {allowed}",
+                replicas=going,
+                until=until,
+            )
+        )
+        return True
 
     def _stay(
         self, stays: int, why: str, refusals: tuple[Refusal, ...], until: datetime | None = None
