@@ -28,6 +28,7 @@ from tests.builders.inputs import VLLM, cluster, desired, free, inputs, ordering
 from tests.builders.passes import SOURCE_FILES, Passes, seconds
 from tests.builders.plans import begun
 from tests.builders.requests import deployment, gpus, holds, manifests, placed, record, request, wants
+from tests.builders.workload_kinds import workload
 from tests.fakes.memory_repository import MemoryRepository
 
 COMMON = """\
@@ -261,6 +262,18 @@ def test_namespace_that_two_templates_make_is_shared():
     shared = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "demo"}}
     (workspace,) = wants().workspaces.values()
     assert objects_made(manifests(shared), workspace) == ()
+
+
+def test_objects_that_a_workload_wraps_are_objects_of_it():
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "common"}}
+    spec = {"components": [{"template": config}, {"template": deployment()}, {"template": "{{ cluster.labels }}"}]}
+    wrapper = workload("workload.codeflare.dev/v1beta2", "AppWrapper", spec)
+    (workspace,) = wants().workspaces.values()
+    assert objects_made(manifests(wrapper), workspace) == (
+        ("workload.codeflare.dev/AppWrapper", "demo", "model"),
+        ("/ConfigMap", "demo", "common"),
+        ("apps/Deployment", "demo", "server"),
+    )
 
 
 def test_what_an_expression_names_is_not_known():

@@ -20,6 +20,7 @@ from reconciler.model.policy import EngineName
 from reconciler.model.tree import checked_path
 from reconciler.model.workload import DeletionPolicy, HelmFlags
 from tests.builders.deploy_specs import CONFIG, JOBS, PLACEMENT, WEB, WORKSPACE, chart, files, objects, spec
+from tests.builders.workload_kinds import workload
 
 ARGOCD, MANIFESTS = EngineName.ARGOCD, EngineName.MANIFESTS
 WAVE = "argocd.argoproj.io/sync-wave"
@@ -204,6 +205,10 @@ def test_where_none_is_named_it_is_the_default_one_if_the_workspace_may_use_that
 def test_the_same_object_twice_is_refused_with_both_steps(name):
     with pytest.raises(InvalidInput, match="step 'a' and step 'b' both make ConfigMap vllm-demo/settings: an object"):
         files(spec(("a", CONFIG), ("b", CONFIG)), name)
+    wrapper = workload("workload.codeflare.dev/v1beta2", "AppWrapper", {"components": [{"template": CONFIG}]})
+    wrapper["metadata"]["namespace"] = "vllm-demo"
+    with pytest.raises(InvalidInput, match="step 'a' and step 'b' both make ConfigMap vllm-demo/settings: an object"):
+        files(spec(("a", CONFIG), ("b", wrapper)))
     with pytest.raises(InvalidInput, match="Overspill itself and step 'a' both make ConfigMap vllm-demo/over"):
         files(spec(("a", named("overspill-vllm-7f3a"))), name)
     assert len(objects(spec(("web", WEB), ("a", CONFIG), ("b", named("settings", namespace="tools"))), name)) == 4

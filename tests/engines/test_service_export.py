@@ -63,6 +63,13 @@ def test_every_engine_is_given_the_export_that_kubeslice_takes(engine: EngineNam
     }
 
 
+def test_services_that_a_workload_wraps_are_exported_too() -> None:
+    components = {"components": [{"template": SERVER}, {"template": service()}]}
+    (made,) = exported(obj("workload.codeflare.dev/v1beta2", "AppWrapper", spec=components))
+    (plain,) = exported(SERVER, service())
+    assert made == plain
+
+
 def test_without_a_shared_network_nothing_is_exported() -> None:
     assert exported(SERVER, service(), workspace=WORKSPACE) == []
 

@@ -99,6 +99,15 @@ def test_what_the_template_brings_is_not_needed(made: Json, pod: Json) -> None:
     assert needed(made, deployment(pod)) == {}
 
 
+def test_what_a_template_wraps_is_brought_by_it_and_its_kind_is_needed() -> None:
+    pod = {"volumes": [{"configMap": {"name": "model"}}]}
+    inner = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "model"}}
+    job = obj("kubeflow.org/v1", "PyTorchJob", spec={})
+    components = [{"template": deployment(pod)}, {"template": inner}, {"template": job}]
+    wrapper = obj("workload.codeflare.dev/v1beta2", "AppWrapper", spec={"components": components})
+    assert needed(wrapper) == {"kinds": ["kubeflow.org/PyTorchJob", "workload.codeflare.dev/AppWrapper"]}
+
+
 @pytest.mark.parametrize(
     "made",
     [

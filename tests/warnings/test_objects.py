@@ -83,6 +83,24 @@ def test_what_no_resize_changes_is_not_told(text: str) -> None:
     assert told(JOB % text) == []
 
 
+@pytest.mark.parametrize("wrapped", [(True, False), (False, True), (True, True)])
+def test_object_of_two_templates_is_told_where_it_is_wrapped(wrapped: tuple[bool, bool]) -> None:
+    config = CONFIG % ("common", "false")
+    texts = [
+        wrapping(config, name=name) if each else with_objects(config, name=name)
+        for name, each in zip(("a", "vllm"), wrapped, strict=True)
+    ]
+    files = {
+        **FLEET,
+        "templates/a.yaml": texts[0],
+        "templates/vllm.yaml": texts[1],
+        "workspaces/llm.yaml": workspace(more=WRAPPING),
+    }
+    (warning,) = (line for line in warnings(load(files)) if "also made" in line)
+    assert warning.startswith("templates/vllm.yaml:")
+    assert "ConfigMap llm-demo/common is also made by template llm/a" in warning
+
+
 def test_object_of_two_templates_is_told_of_the_later_one() -> None:
     config = CONFIG % ("common", "false")
     files = {

@@ -17,6 +17,7 @@ from reconciler.core.safety.scope import outlives_placements
 from reconciler.core.spread.subset_pods import Injection
 from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.core.workloads.builtin_kinds import Kinds
+from reconciler.core.workloads.held_objects import with_wrapped
 from reconciler.core.workloads.paths import at
 from reconciler.model.kubernetes.object_schema import NO_SCHEMAS, ObjectSchemas
 from reconciler.model.placement import Placement
@@ -66,6 +67,12 @@ def stated_manifests(spec: DeploySpec, *, kept: bool = False) -> Iterator[Mappin
             outcome = commands.read_command(lines[step.name])
             if isinstance(outcome, commands.ObjectCommand) and not (outcome.partial if kept else outcome.kept):
                 yield outcome.manifest
+
+
+def made_manifests(spec: DeploySpec, kinds: Kinds, *, kept: bool = False) -> Iterator[Mapping[str, Json]]:
+    """Yield the objects that a spec makes: those that it states itself (`stated_manifests`), and what these wrap."""
+    for manifest in stated_manifests(spec, kept=kept):
+        yield from with_wrapped(manifest, kinds)
 
 
 def autoscaled(spec: DeploySpec) -> bool:

@@ -21,6 +21,7 @@ from reconciler.core.safety.scope import is_cluster_scoped, outlives_placements
 from reconciler.core.schema.yaml import emit
 from reconciler.core.workloads import pods
 from reconciler.core.workloads.api_kinds import group_kind, is_list
+from reconciler.core.workloads.held_objects import with_wrapped
 from reconciler.core.workloads.paths import at
 from reconciler.errors import InvalidInput, Severity
 from reconciler.model.kubernetes.workload_kind import Path
@@ -31,6 +32,7 @@ from reconciler.text.findings import Finding
 DIRECTORY = "manifests"
 KUSTOMIZATION = "kustomization.yaml"
 
+_NAMESPACE = ("metadata", "namespace")
 _SLUG = re.compile(r"[^a-z0-9.-]+")
 _MAX_SLUG = 80
 _MAX_STEM = 200
@@ -95,10 +97,15 @@ def of_subset(payload: list[PayloadObject]) -> list[Mapping[str, Json] | None]:
 
 def _exports(deployment: Deployment, payload: list[PayloadObject]) -> Iterator[PayloadObject]:
     """Export the Services among objects, each in the step of its own, where the workspace shares a network."""
-    payload = [item for item in payload if not item.kept]
-    objects = [(item.manifest, namespace_of(item, deployment)) for item in payload]
+    made = [
+        (item, manifest)
+        for item in payload
+        if not item.kept
+        for manifest in with_wrapped(item.manifest, deployment.kinds)
+    ]
+    objects = [(manifest, str(at(manifest, _NAMESPACE) or namespace_of(item, deployment))) for item, manifest in made]
     for position, manifest in service_export.exports(deployment.workspace, objects, deployment.kinds):
-        yield replace(payload[position], manifest=manifest)
+        yield replace(made[position][0], manifest=manifest)
 
 
 def _command(deployment: Deployment, number: int, step: str, cmd: str) -> Iterator[PayloadObject]:
@@ -185,15 +192,20 @@ def write(
             manifest, namespace_of(item, deployment), scaled, deployment.kinds
         )
         manifest = autoscaled_replicas.handed_over(manifest, path, deployment.kinds)
-        metadata = manifest["metadata"]
-        identity = (group_kind(manifest), str(metadata.get("namespace", "")), str(metadata["name"]))
-        if identity in origins:
-            where = "/".join(part for part in identity[1:] if part)
-            by = f"{origins[identity]} and step {item.name!r}"
-            raise InvalidInput(f"{by} both make {manifest['kind']} {where}: an object can be made once")
-        origins[identity] = f"step {item.name!r}"
+        identity, *_ = identities = [*map(_identity, with_wrapped(manifest, deployment.kinds))]
+        for made in identities:
+            if made in origins:
+                where = "/".join(part for part in made[1:] if part)
+                by = f"{origins[made]} and step {item.name!r}"
+                raise InvalidInput(f"{by} both make {made[0].rpartition('/')[2]} {where}: an object can be made once")
+            origins[made] = f"step {item.name!r}"
         files[f"{placement.name}/{directory(item)}/{_file_name(item, identity, width)}"] = emit(manifest).encode()
     return files
+
+
+def _identity(manifest: Mapping[str, Json]) -> tuple[str, str, str]:
+    """Return what no two objects of a cluster have in common: ``group/Kind``, namespace and name."""
+    return group_kind(manifest), str(at(manifest, _NAMESPACE) or ""), str(at(manifest, ("metadata", "name")))
 
 
 def namespace_of(item: PayloadObject, deployment: Deployment) -> str:

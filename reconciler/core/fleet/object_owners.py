@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property, partial
 
 from reconciler.bulkhead import Seam, attempt
-from reconciler.core.engines.deployment import chart_steps, stated_manifests, target_namespace
+from reconciler.core.engines.deployment import chart_steps, made_manifests, target_namespace
 from reconciler.core.expressions.dialect import has_expression, read_expression
 from reconciler.core.safety.scope import is_cluster_scoped, outlives_placements
 from reconciler.core.workloads.api_kinds import group_kind
@@ -147,10 +147,10 @@ def _sort_key(workload: WorkloadId) -> tuple[bool, WorkloadId]:
 def objects_made(
     spec: DeploySpec, workspace: Workspace, kinds: Kinds = NO_KINDS, schemas: ObjectSchemas = NO_SCHEMAS
 ) -> tuple[ObjectId, ...]:
-    """List the objects that a spec certainly creates, each once, in the order of its steps."""
+    """List the objects that a spec certainly creates, wrapped ones among them, each once, in the order of its steps."""
     around = target_namespace(spec, workspace)
     keys = [(_RELEASE, chart.release_namespace or around, chart.release_name) for chart in chart_steps(spec)]
-    for manifest in stated_manifests(spec):
+    for manifest in made_manifests(spec, kinds):
         metadata = manifest.get("metadata")
         if not isinstance(metadata, dict) or outlives_placements(manifest, kinds, schemas):
             continue

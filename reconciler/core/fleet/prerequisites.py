@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from reconciler.core.engines.deployment import stated_manifests, target_namespace
+from reconciler.core.engines.deployment import made_manifests, target_namespace
 from reconciler.core.engines.service_export import export_kind, service
 from reconciler.core.pods.pod_references import (
     Reference,
@@ -49,7 +49,7 @@ def prerequisites(spec: DeploySpec, workspace: Workspace, kinds: Kinds) -> tuple
     `kinds` are the workload kinds that the fleet repository declares. A name with an expression is kept as written.
     """
     target = target_namespace(spec, workspace)
-    objects = list(stated_manifests(spec, kept=True))
+    objects = list(made_manifests(spec, kinds, kept=True))
     own: set[IncludedObject] = set()
     for manifest in objects:
         own.update(included_objects(manifest, namespace_of(manifest, target)))

@@ -18,7 +18,8 @@ from reconciler.core.fleet.objects import DeclaredValue, FleetObjects
 from reconciler.core.observe.counted_object import WORKLOAD
 from reconciler.core.schema.workloadkind import CountFile, PodTemplateFile, WorkloadKindFile
 from reconciler.core.workloads.api_kinds import group_kind
-from reconciler.core.workloads.builtin_kinds import BUILT_IN, Kinds, template
+from reconciler.core.workloads.builtin_kinds import BUILT_IN, NO_KINDS, Kinds, template
+from reconciler.core.workloads.held_objects import with_wrapped
 from reconciler.core.workloads.paths import at, items, within
 from reconciler.errors import Severity
 from reconciler.model.kubernetes.workload_kind import EACH, Count, Group, Mark, Path, PodTemplate, WorkloadKind, path
@@ -112,8 +113,9 @@ def warn_dead_paths(work: FleetObjects, templates: Iterable[WorkloadTemplate]) -
     """Warn of paths that exist in no object of templates, at their field, with the nearest name."""
     objects: dict[str, list[Mapping[str, Json]]] = {}
     for owner in templates:
-        for manifest in owner.spec.manifests:
-            objects.setdefault(group_kind(manifest.manifest), []).append(manifest.manifest)
+        for resource in owner.spec.manifests:
+            for manifest in with_wrapped(resource.manifest, NO_KINDS):
+                objects.setdefault(group_kind(manifest), []).append(manifest)
     for placed in work.all(WorkloadKindFile):
         spec = placed.value.spec
         work.warn(placed, partial(_dead_paths, placed.value, objects.get(f"{spec.group}/{spec.kind}", [])))
@@ -183,7 +185,9 @@ def warn_unknown_kind(ref: WorkloadRef, spec: DeploySpec, declared: Kinds) -> Fi
     """
     known_kinds = {(kind.kind, kind.group) for kind in (*BUILT_IN.values(), *declared.values())}
     made = {
-        (manifest.manifest.get("kind"), group_kind(manifest.manifest).partition("/")[0]) for manifest in spec.manifests
+        (manifest.get("kind"), group_kind(manifest).partition("/")[0])
+        for resource in spec.manifests
+        for manifest in with_wrapped(resource.manifest, declared)
     }
     if not ref.kind or any(kind == ref.kind and ref.group in ("", group) for kind, group in {*known_kinds, *made}):
         return None
@@ -210,7 +214,12 @@ def with_api_group(ref: WorkloadRef | None, spec: DeploySpec, declared: Kinds) -
         return ref
     if len({kind.group for kind in (*BUILT_IN.values(), *declared.values()) if kind.kind == ref.kind}) <= 1:
         return ref
-    made = [manifest.manifest for manifest in spec.manifests if manifest.manifest.get("kind") == ref.kind]
+    made = [
+        manifest
+        for resource in spec.manifests
+        for manifest in with_wrapped(resource.manifest, declared)
+        if manifest.get("kind") == ref.kind
+    ]
     named = [candidate for candidate in made if at(candidate, ("metadata", "name")) == ref.name]
     groups = {group_kind(candidate).partition("/")[0] for candidate in named or (() if has_chart(spec) else made)}
     return replace(ref, group=groups.pop()) if len(groups) == 1 else ref

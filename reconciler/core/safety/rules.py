@@ -15,7 +15,9 @@ skipped until then. Charts that Overspill renders itself go through `check_chart
 8. a LeaderWorkerSet passes the checks of its own webhook (`group_rules`);
 9. requirements of pods can be read (`pod_template`), and their number (`pod_counts`);
 10. an API server takes the object: its kind exists and has its fields (`core.validation`);
-11. pods keep to the Pod Security level of the workspace (`pod_security`).
+11. pods keep to the Pod Security level of the workspace (`pod_security`);
+12. what an object holds whole, as an AppWrapper does, keeps to all of these rules (`held_objects`), and none of it
+    outlives the placement, which deletes it.
 """
 
 from __future__ import annotations
@@ -30,10 +32,13 @@ from reconciler.core.safety.allowed_kinds import refuse_kind
 from reconciler.core.safety.lifetime import check_lifetime
 from reconciler.core.safety.pod_security import check_pod_security
 from reconciler.core.safety.reserved_names import check_reserved_names
+from reconciler.core.safety.scope import outlives_placements
+from reconciler.core.safety.texts import check_texts
 from reconciler.core.validation.objects import check_object, unknown_kind
 from reconciler.core.workloads import pod_counts, pod_template
 from reconciler.core.workloads.api_kinds import cluster_scoped, group_kind, is_list
 from reconciler.core.workloads.builtin_kinds import NO_KINDS, Kinds
+from reconciler.core.workloads.held_objects import held_objects
 from reconciler.errors import Severity
 from reconciler.model.ids import PlacementName, is_name
 from reconciler.model.kubernetes.object_schema import NO_SCHEMAS, ObjectSchemas
@@ -42,11 +47,10 @@ from reconciler.model.workload import DeletionPolicy, DeploySpec, HelmConfig, Js
 from reconciler.text import redaction
 from reconciler.text.findings import Finding, Loc, dotted, shortened
 
-SKIP_MARKER = "+argocd:skip-file-rendering"
-"""Argo CD skips a file that contains this text anywhere, even in a value."""
-
 MAX_RELEASE_NAME = 53
 """Helm's own bound."""
+
+_NO_OBJECT, _OBJECT_HINT = "the manifest is no Kubernetes object", "it needs apiVersion and kind"
 
 _EXACT = re.compile(r"v?[0-9]+\.[0-9]+\.[0-9]+(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?")
 
@@ -55,7 +59,6 @@ _KIND = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")
 _NAME = re.compile(r"(?!\.{1,2}$)[^/%\s]{1,253}")
 """Values that Kubernetes accepts as an apiVersion, a kind, and a name of any kind of object."""
 
-_SURROGATE = re.compile(r"[\ud800-\udfff]")
 _USER = re.compile(r"://[^/?#]*@")
 _ACCOUNT_TOKEN = "kubernetes.io/service-account-token"  # noqa: S105  # the type of a Secret, not what is in one
 
@@ -106,6 +109,7 @@ def check_safety(
         findings += _without_reported(_validate(resource.manifest, loc, rules, findings), findings)
         if spec.deletion_policy is DeletionPolicy.DELETE:
             findings.extend(check_lifetime(resource.manifest, loc))
+        findings += _held(resource.manifest, loc, spec.deletion_policy, rules, findings)
     for index, command in enumerate(spec.commands):
         findings.extend(_command(command.cmd, ("spec", "cmdExec", index, "cmd"), spec, rules))
     if not any(finding.loc[:2] == ("spec", "cmdExec") for finding in findings):
@@ -130,6 +134,45 @@ def _validate(
     if "sops" in manifest:  # the engine decrypts it, and takes this field off
         manifest = {field: value for field, value in manifest.items() if field != "sops"}
     return check_object(manifest, loc, rules.schemas, rules.kinds, rendered=rules.rendered)
+
+
+def _held(
+    manifest: Mapping[str, Json], loc: Loc, policy: DeletionPolicy, rules: _Rules, findings: Iterable[Finding]
+) -> list[Finding]:
+    """Check what an object holds whole as the object that its controller makes of it.
+
+    What walks through the object has found some of that already. The end of the placement deletes what it holds, so
+    that nothing of it may outlive the placement.
+    """
+    more: list[Finding] = []
+    for place, inner in held_objects(manifest, rules.kinds):
+        where = (*loc, *place)
+        if not isinstance(inner, Mapping):
+            more += [] if rules.later(inner) else [Finding(loc=where, message=_NO_OBJECT, hint=_OBJECT_HINT)]
+            continue
+        inside = [*_object(inner, where, rules)]
+        if policy is DeletionPolicy.DELETE:
+            inside += check_lifetime(inner, where)
+            refused = any(finding.loc == (*where, "kind") for finding in inside)
+            if not refused and outlives_placements(inner, rules.kinds, rules.schemas) and not _is_open(inner, rules):
+                inside.append(_deleted(manifest, inner, where))
+        more += [*inside, *_without_reported(_validate(inner, where, rules, inside), inside)]
+    known = frozenset(findings)
+    return [finding for finding in dict.fromkeys(more) if finding not in known]
+
+
+def _is_open(manifest: Mapping[str, Json], rules: _Rules) -> bool:
+    """Return whether an expression decides what an object is."""
+    return rules.later(manifest.get("apiVersion")) or rules.later(manifest.get("kind"))
+
+
+def _deleted(holder: Mapping[str, Json], manifest: Mapping[str, Json], loc: Loc) -> Finding:
+    what, kind = shortened(str(manifest.get("kind"))), shortened(str(holder.get("kind")))
+    return Finding(
+        loc=loc,
+        message=f"the end of the {kind} would delete this {what}, and with it all that others have in it",
+        hint=f"make the {what} beside the {kind}, or give it a namespace if its kind has them",
+    )
 
 
 def exact_version(version: str) -> bool:
@@ -157,6 +200,7 @@ def check_chart_objects(
             *_object(manifest, (), rules),
             *(check_lifetime(manifest, (), of_chart=True) if deletion_policy is DeletionPolicy.DELETE else ()),
         ]
+        inside += _held(manifest, (), deletion_policy, rules, inside)
         fields = (
             replace(finding, message=f"{dotted(finding.loc)}: {finding.message}" if finding.loc else finding.message)
             for finding in _without_reported(_validate(manifest, (), rules, inside), inside)
@@ -175,18 +219,18 @@ def _chart(chart: HelmConfig, loc: Loc, rules: _Rules) -> Iterator[Finding]:
             hint = "leave it out; Argo CD has credentials of its own for a repository"
             yield Finding(loc=(*loc, field), message="a URL may not hold a user or a password", hint=hint)
         else:
-            yield from _leaves(text, (*loc, field))
+            yield from check_texts(text, (*loc, field))
     name = chart.release_name
     if not rules.later(name) and (not is_name(name) or len(name) > MAX_RELEASE_NAME):
         message = f"{shortened(name)!r} cannot name a release"
         yield Finding(loc=(*loc, "releaseName"), message=message, hint="a-z, 0-9 and dashes, at most 53 characters")
     yield from _namespace(chart.release_namespace, (*loc, "releaseNamespace"), rules)
-    yield from _leaves(chart.values, (*loc, "values"))
+    yield from check_texts(chart.values, (*loc, "values"))
 
 
 def _object(manifest: Mapping[str, Json], loc: Loc, rules: _Rules) -> Iterator[Finding]:
     if not _is_text(manifest.get("apiVersion")) or not _is_text(manifest.get("kind")):
-        yield Finding(loc=loc, message="the manifest is no Kubernetes object", hint="it needs apiVersion and kind")
+        yield Finding(loc=loc, message=_NO_OBJECT, hint=_OBJECT_HINT)
         return
     if rules.later(manifest["apiVersion"]) or rules.later(manifest["kind"]):
         return  # what it is going to be is looked at once it is
@@ -235,7 +279,7 @@ def _contents(manifest: Mapping[str, Json], kind: str, loc: Loc, rules: _Rules) 
     if kind == group_rules.LWS:
         yield from group_rules.check_groups(manifest, loc)
     yield from _non_text(manifest, kind, loc, rules)
-    yield from _leaves(manifest, loc)
+    yield from check_texts(manifest, loc)
 
 
 def _non_text(manifest: Mapping[str, Json], kind: str, loc: Loc, rules: _Rules) -> Iterator[Finding]:
@@ -257,7 +301,7 @@ def _non_text(manifest: Mapping[str, Json], kind: str, loc: Loc, rules: _Rules) 
 
 def _command(cmd: str, loc: Loc, spec: DeploySpec, rules: _Rules) -> Iterator[Finding]:
     """Check a command line as written and as split: quoting can hide a text from the first check."""
-    findings = [*_words(cmd.split(), loc), *_leaves(cmd, loc)]
+    findings = [*_words(cmd.split(), loc), *check_texts(cmd, loc)]
     outcome = None if rules.later(cmd) else commands.read_command(cmd)
     if outcome is None:
         pass
@@ -270,7 +314,7 @@ def _command(cmd: str, loc: Loc, spec: DeploySpec, rules: _Rules) -> Iterator[Fi
             inside += check_lifetime(outcome.manifest, ())
         findings += [replace(finding, loc=loc) for finding in inside]
     elif isinstance(outcome, commands.JobCommand | commands.ReadOnlyCommand):
-        findings += [replace(finding, loc=loc) for finding in _leaves(list(outcome.argv), ())]
+        findings += [replace(finding, loc=loc) for finding in check_texts(list(outcome.argv), ())]
         findings += [*_words(outcome.argv, loc), *_namespace(outcome.namespace, loc, rules)]
     yield from dict.fromkeys(findings)
 
@@ -315,41 +359,6 @@ def _namespace(namespace: Json, loc: Loc, rules: _Rules) -> Iterator[Finding]:
         allowed = ", ".join(workspace.namespaces)
         message = f"{namespace!r} is no namespace of workspace {workspace.name}"
         yield Finding(loc=loc, message=message, hint=f"it has {shortened(allowed, 200)}")
-
-
-_SKIP = f"the text {SKIP_MARKER!r} would make Argo CD leave the whole file out"
-
-
-def _leaves(value: Json, loc: Loc, name: str = "") -> Iterator[Finding]:
-    """Check every text below a value; `name` is the key of a text at this place."""
-    # Every text of every object comes through here: nothing is made for what has nothing to report.
-    if isinstance(value, str):
-        if _is_unusual(value):
-            yield from _text(value, loc)
-        yield from credentials.check_text(value, loc, name)
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            if _is_unusual(key):
-                yield from _text(key, (*loc, key))
-            if credentials.may_leak(key):
-                yield from credentials.check_key(key, loc)
-            if isinstance(item, str | dict | list):
-                yield from _leaves(item, (*loc, key), credentials.name_of_value(value, key))
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _leaves(item, (*loc, index), name)
-
-
-def _is_unusual(text: str) -> bool:
-    return SKIP_MARKER in text or not text.isascii()
-
-
-def _text(text: str, loc: Loc) -> Iterator[Finding]:
-    """Check a key or a value for content that no text may have."""
-    if SKIP_MARKER in text:
-        yield Finding(loc=loc, message=_SKIP)
-    if not text.isascii() and _SURROGATE.search(text):
-        yield Finding(loc=loc, message="the text holds half a character (a lone surrogate), which no file can")
 
 
 def _has_plain_data(manifest: Mapping[str, Json]) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 
 from reconciler.core.capacity.admission_defaults import without_admission_defaults
 from reconciler.core.capacity.pod_requirements import MALFORMED, pod_shape
-from reconciler.core.engines.deployment import stated_manifests, target_namespace
+from reconciler.core.engines.deployment import made_manifests, target_namespace
 from reconciler.core.expressions import dialect, render
 from reconciler.core.expressions.render import expression_strings, reads_variable
 from reconciler.core.expressions.work import EvaluationBudget
@@ -68,12 +68,12 @@ def with_changed_objects(
 
 
 def with_patch_references(
-    template: WorkloadTemplate, subset: Subset, namespace: str, workspace: Workspace
+    template: WorkloadTemplate, subset: Subset, namespace: str, workspace: Workspace, kinds: Kinds
 ) -> tuple[Prerequisite, ...]:
     """Return the template's prerequisites and the references of a patch, if the pods themselves are unknown."""
     target = target_namespace(template.spec, workspace)
     present = {_key(prerequisite) for prerequisite in template.prerequisites}
-    for manifest in stated_manifests(template.spec, kept=True):
+    for manifest in made_manifests(template.spec, kinds, kept=True):
         present.update(included_objects(manifest, namespace_of(manifest, target)))
     named = (
         *pod_references(as_mapping(subset.patch.get("spec"))),
@@ -373,7 +373,7 @@ class SubsetDrafts:
         if key not in self._unknown:
             workspace = self._desired.workspaces[template.workspace]
             patched = self._patched.template(template, cluster)
-            needed = with_patch_references(patched, subset, spread.namespace, workspace)
+            needed = with_patch_references(patched, subset, spread.namespace, workspace, self._desired.kinds)
             self._unknown[key] = SubsetObjects(needed=needed, shapes=None)
         return self._unknown[key]
 

@@ -18,6 +18,7 @@ from reconciler.core.pods.pod_references import as_mapping, mappings_in
 from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.core.workloads.builtin_kinds import Kinds, kind_of
 from reconciler.core.workloads.cluster_provides import declared_lacking, describe_prerequisite, undeclared
+from reconciler.core.workloads.held_objects import with_wrapped
 from reconciler.core.workloads.paths import at, items, within
 from reconciler.core.workloads.pods import pod_template_sites
 from reconciler.errors import Severity
@@ -129,8 +130,13 @@ def warn_unexported(
     shared = workspace.shared_networking
     if shared is None:
         return
-    manifests = [resource.manifest for resource in spec.manifests]
-    for index, manifest in enumerate(manifests):
+    placed = [
+        (index, manifest)
+        for index, resource in enumerate(spec.manifests)
+        for manifest in with_wrapped(resource.manifest, kinds)
+    ]
+    manifests = [manifest for _, manifest in placed]
+    for index, manifest in placed:
         made = export(manifest, shared, manifests, kinds) if service(manifest) else None
         if isinstance(made, Unexportable):
             loc: Loc = ("spec", "manifestResources", index)
