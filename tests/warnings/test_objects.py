@@ -43,7 +43,7 @@ CONFIG = (
 
 def test_replicas_in_the_pods_of_a_job_beside_the_workload_are_told() -> None:
     (warning,) = told(JOB % "{{ replicas }}")
-    assert "nobody can change spec.template.spec.containers[0].args[1] of a Job once it is there" in warning
+    assert "nobody can change spec.template.spec.containers[0].args[1] of the Job once it is there" in warning
     assert "keeps the replicas of its beginning" in warning
 
 
@@ -53,7 +53,7 @@ def test_replicas_of_a_job_set_beside_the_workload_are_told() -> None:
     job_set = "{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, metadata: {name: prep, namespace: llm-demo},"
     told_of = [line for line in told(f"{job_set} spec: {{replicatedJobs: [{worker}]}}}}") if "nobody can" in line]
     assert len(told_of) == 1
-    assert "nobody can change spec.replicatedJobs[0].replicas of a JobSet once it is there" in told_of[0]
+    assert "nobody can change spec.replicatedJobs[0].replicas of the JobSet once it is there" in told_of[0]
 
 
 def test_replicas_of_what_an_app_wrapper_wraps_are_told() -> None:
@@ -64,7 +64,9 @@ def test_replicas_of_what_an_app_wrapper_wraps_are_told() -> None:
     }
     told_of = [line for line in warnings(load(files)) if "nobody can" in line]
     assert len(told_of) == 1
-    assert "nobody can change spec.components[0].template.spec.replicas of a AppWrapper once it is there" in told_of[0]
+    assert (
+        "nobody can change spec.components[0].template.spec.replicas of the AppWrapper once it is there" in told_of[0]
+    )
 
 
 def test_end_of_a_placement_in_an_immutable_field_is_told() -> None:
@@ -74,7 +76,7 @@ def test_end_of_a_placement_in_an_immutable_field_is_told() -> None:
 
 def test_replicas_in_an_immutable_config_map_are_told_and_in_another_not() -> None:
     (warning,) = told(CONFIG % ("a", "true"))
-    assert "nobody can change data.replicas of a ConfigMap" in warning
+    assert "nobody can change data.replicas of the ConfigMap" in warning
     assert told(CONFIG % ("a", "false")) == []
 
 

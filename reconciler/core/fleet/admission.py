@@ -15,7 +15,6 @@ from reconciler.core.capacity.gpu_models import matches_model
 from reconciler.core.capacity.pod_requirements import UNKNOWN_REMEDY, request_requirements
 from reconciler.core.expressions.render import reads_variable
 from reconciler.core.fleet.objects import find_workspace
-from reconciler.core.fleet.warnings.engine_ignores import warn_engine_ignores
 from reconciler.core.safety import rules
 from reconciler.core.schema.egs.request import RequestDraft, copies_template
 from reconciler.core.workloads.builtin_kinds import Kinds, kind_of
@@ -91,9 +90,6 @@ def review(draft: RequestDraft, workspace: Workspace, desired: Desired) -> Admis
     if unknown:
         message = f"{unknown}, so {'they count as nothing' if workspace.allow_unknown_needs else 'nothing is placed'}"
         findings.append(Finding(loc=("spec",), message=message, hint=UNKNOWN_REMEDY, severity=Severity.WARNING))
-    if not (draft.reserves or any(finding.severity is Severity.ERROR for finding in findings)):
-        clusters = request.clusters or workspace.destinations
-        findings += warn_engine_ignores(request.spec, workspace, clusters, desired)
     spelled = tuple(draft.spelling.of(finding) for finding in findings)
     wrong = any(finding.severity is Severity.ERROR for finding in spelled)
     return AdmissionResult(request=None if wrong else request, findings=spelled, unknown=unknown)

@@ -9,6 +9,7 @@ from functools import partial
 from reconciler.core.fleet import admission
 from reconciler.core.fleet.objects import DeclaredValue, FleetObjects, name_locations
 from reconciler.core.fleet.prerequisites import prerequisites
+from reconciler.core.fleet.warnings.engine_ignores import warn_engine_ignores
 from reconciler.core.fleet.warnings.prerequisites import asked_clusters, check_prerequisites
 from reconciler.core.schema.egs.gpr import GprTemplateFile
 from reconciler.core.schema.egs.gpr_binding import BindingFile, WorkspacePolicyFile
@@ -122,5 +123,9 @@ def admitted_requests(work: FleetObjects, desired: Desired) -> dict[WorkloadId, 
                 check_prerequisites, request.spec, needed, workspace, clusters, desired.kinds, complete=complete
             )
             work.warn(placed, check, draft.spelling.of)
+            if not draft.reserves:
+                asked = request.clusters or workspace.destinations
+                ignored = partial(warn_engine_ignores, request.spec, workspace, asked, desired)
+                work.warn(placed, ignored, draft.spelling.of)
             requests_by_workload[workload] = (replace(request, path=placed.path, line=placed.declared.line), placed)
     return {workload: request for workload, (request, _) in requests_by_workload.items()}

@@ -56,8 +56,8 @@ def _stays(manifest: Json, root: Loc, loc: Loc, text: str) -> Finding:
     what = "replicas" if "replicas" in read_expression(text).names else "end of the placement"
     return Finding(
         loc=root,
-        message=f"nobody can change {dotted(loc)} of a {manifest.get('kind')} once it is there: a placement that is"
-        f" resized keeps the {what} of its beginning in it",
+        message=f"nobody can change {dotted(loc)} of the {manifest.get('kind')} once it is there: a placement that"
+        f" is resized keeps the {what} of its beginning in it",
         hint="read the number in the workload itself, or leave it out",
         severity=Severity.WARNING,
     )
