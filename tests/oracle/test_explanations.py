@@ -15,7 +15,7 @@ from reconciler.core.explain.request import explain_request
 from reconciler.core.explain.workload import explain
 from reconciler.model.ids import WorkloadId
 from reconciler.model.placement import ClusterSubset
-from reconciler.model.plan import Assessment, Place, Reason, Resize, Suppressed, WorkloadAssessment
+from reconciler.model.plan import Action, Assessment, Reason, Suppressed, WorkloadAssessment
 from reconciler.model.units import ONE
 from tests.builders.inputs import GPU
 from tests.oracle.chains import MOST, chains
@@ -26,12 +26,12 @@ def gains(made: Pass, work: Work) -> Mapping[ClusterSubset, int]:
     """Count the missing replicas that a workload gets in a pass, by where it gets them."""
     counts = Counter[ClusterSubset]()
     for change in made.plan.changes:
-        if not isinstance(change, Place | Resize):
+        after = change.after
+        if change.action not in (Action.PLACE, Action.RESIZE) or after is None:
             continue
-        after = change.placement if isinstance(change, Place) else change.after
         missing = work.id.request if change.shortage is None else True  # others leave another cluster
         if after.workload == work.id and missing:
-            before = change.before.replicas if isinstance(change, Resize) else 0
+            before = change.before.replicas if change.before is not None else 0
             counts[after.cluster, after.subset] += after.replicas - before
     return counts
 
