@@ -152,11 +152,25 @@ def test_what_no_api_server_takes_is_told_once_at_its_field(manifest: Json, what
     assert object_problems(manifest) == [what]
 
 
+def test_wrapped_kinds_that_nothing_is_known_of_are_listed() -> None:
+    template = {"apiVersion": "tools.example.com/v1", "kind": "Tool", "metadata": {"name": "a"}}
+    wrapper = {
+        "apiVersion": "workload.codeflare.dev/v1beta2",
+        "kind": "AppWrapper",
+        "metadata": {"name": "a"},
+        "spec": {"components": [{"template": template}]},
+    }
+    assert unchecked_kinds([manifests(wrapper)], NO_SCHEMAS, NO_KINDS) == (
+        "tools.example.com/v1 Tool",
+        "workload.codeflare.dev/v1beta2 AppWrapper",
+    )
+
+
 def test_kinds_of_others_are_not_held_to_kubernetes_and_their_pods_are() -> None:
     tool = {"apiVersion": "tools.example.com/v1", "kind": "Tool", "metadata": {"name": "a"}, "spec": {"anything": 1}}
     assert object_problems(tool) == []
     made = DeploySpec(manifests=(ManifestResource(name="a", manifest=tool), ManifestResource(name="b", manifest=web())))
-    assert unchecked_kinds([made, made], NO_SCHEMAS) == ("tools.example.com/v1 Tool",)
+    assert unchecked_kinds([made, made], NO_SCHEMAS, NO_KINDS) == ("tools.example.com/v1 Tool",)
     assert object_problems({**tool, "metadata": {"nam": "a"}}) == ["metadata.nam: unknown field (try 'name')"]
     workers = renamed(
         SAMPLES["LeaderWorkerSet"][0],

@@ -150,7 +150,7 @@ def _check(path: Path, top: Path, name: str, observations: Path | None) -> Repos
         elsewhere=elsewhere,
         counts=_counts(desired, files, len(declared)),
         unread=unread,
-        unchecked=unchecked_kinds(specs, desired.schemas),
+        unchecked=unchecked_kinds(specs, desired.schemas, desired.kinds),
         paths=[_normal(path)] if name and not path.is_dir() else [_normal(top / file) for file in declared],
         title=f"{_normal(path)}{ignored}" if name else "",
         is_cut=committed.is_cut,

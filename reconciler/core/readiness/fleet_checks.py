@@ -27,6 +27,7 @@ from reconciler.core.readiness.server import ClockCheck, VersionCheck
 from reconciler.core.readiness.template_versions import TemplateVersions
 from reconciler.core.schema import yaml
 from reconciler.core.workloads.api_kinds import KUBERNETES_GROUPS, group_kind
+from reconciler.core.workloads.held_objects import with_wrapped
 from reconciler.errors import InvalidInput
 from reconciler.model.ids import ClusterName
 from reconciler.model.policy import Cluster, Desired, EngineName
@@ -187,8 +188,10 @@ class _FleetChecks:
             template = desired.templates[workload]
             if name not in candidates or primary is None:
                 continue
-            for resource in template.spec.manifests:
-                version = str(resource.manifest.get("apiVersion"))
+            for manifest in (
+                each for resource in template.spec.manifests for each in with_wrapped(resource.manifest, desired.kinds)
+            ):
+                version = str(manifest.get("apiVersion"))
                 if "/" in version and not has_expression(version):
                     versions.setdefault(version, str(workload))
             for prerequisite in template.prerequisites:

@@ -11,6 +11,7 @@ from reconciler.core.validation.resource_names import check_resource_names
 from reconciler.core.validation.values import Judgement, check_value
 from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.core.workloads.builtin_kinds import Kinds
+from reconciler.core.workloads.held_objects import with_wrapped
 from reconciler.core.workloads.paths import at
 from reconciler.core.workloads.pods import pod_template_sites
 from reconciler.errors import Severity
@@ -58,9 +59,17 @@ def check_types(manifest: Mapping[str, Json]) -> tuple[Finding, ...]:
     return check_value(manifest, schema, (), judgement)
 
 
-def unchecked_kinds(specs: Iterable[DeploySpec], schemas: ObjectSchemas) -> tuple[str, ...]:
-    """List the kinds in these specs that have no schema, as ``apiVersion Kind``, each once and sorted."""
-    headers = {_header(resource.manifest) for spec in specs for resource in spec.manifests}
+def unchecked_kinds(specs: Iterable[DeploySpec], schemas: ObjectSchemas, declared: Kinds) -> tuple[str, ...]:
+    """List the kinds in these specs that have no schema, as ``apiVersion Kind``, each once and sorted.
+
+    Kinds of wrapped objects are among them; `declared` are the WorkloadKinds of the fleet repository.
+    """
+    headers = {
+        _header(manifest)
+        for spec in specs
+        for resource in spec.manifests
+        for manifest in with_wrapped(resource.manifest, declared)
+    }
     return tuple(
         f"{version} {kind}"
         for version, kind in sorted(headers)
