@@ -113,6 +113,9 @@ def test_template_behind_many_failing_ones_gets_its_turn_and_so_does_each_of_the
         {"README.md": "more words\n"},
         {"neighbour.yaml": template(NEIGHBOUR, workspace="other", note="changed")},
         {"policies.yaml": SOURCE_FILES["policies.yaml"] + "# the same\n"},
+        {"policies.yaml": SOURCE_FILES["policies.yaml"].replace("coolDown: 1m", "coolDown: 2m")},
+        {"clusters.yaml": SOURCE_FILES["clusters.yaml"].replace("spec: {}", "spec: {pricePerGPUHour: 2}")},
+        {f"a{number:03}.yaml": f"# a comment\n{template(f'a{number:03}', note=FAILS)}" for number in range(20)},
     ],
 )
 def test_commit_to_something_else_does_not_begin_the_turns_again(changed: dict[str, str]) -> None:
@@ -142,7 +145,7 @@ def test_push_that_is_not_taken_does_not_begin_the_turns_again() -> None:
         ("fleet.yaml", "engine: manifests", "engine: flux"),
         ("clusters.yaml", "{name: worker-2}", "{name: worker-2, labels: {zone: a}}"),
         ("workspaces.yaml", "namespaces: [demo]", "namespaces: [demo, more]"),
-        ("policies.yaml", "coolDown: 1m", "coolDown: 2m"),
+        ("policies.yaml", "coolDown: 1m", "coolDown: 1m\n  duration: {default: 20m}"),
     ],
 )
 def test_change_to_what_templates_are_rendered_with_gives_them_another_try(file: str, old: str, new: str) -> None:

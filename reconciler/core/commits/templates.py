@@ -16,6 +16,7 @@ from reconciler.core.expressions.work import EvaluationBudget
 from reconciler.core.fleet.burst_replicas import miscounted
 from reconciler.core.fleet.prerequisites import prerequisites
 from reconciler.core.fleet.sources.patches import spec_for
+from reconciler.core.fleet.sources.rendering_basis import RenderingComparison
 from reconciler.core.safety import rules
 from reconciler.core.workloads.cluster_provides import refuse_lacking
 from reconciler.errors import Bug, InvalidInput, Severity
@@ -54,23 +55,25 @@ class PassTemplates:
     templates of a workspace share one bound, however often that happens.
     """
 
-    _known: dict[str, tuple[WorkloadTemplate | None, RenderedTemplate]] = field(default_factory=dict)
-    """By the directory of the placement; clusters and workspaces are the same in a whole pass."""
+    _desired: Desired | None = None
+    """The fleet that they were filled in for last. The requests among its workloads change while a pass is decided."""
+    _known: dict[str, RenderedTemplate] = field(default_factory=dict)
+    """By the directory of the placement."""
     _spent: Counter[WorkspaceName] = field(default_factory=Counter)
     """Steps, as `work` counts them."""
 
     @property
     def good(self) -> frozenset[tuple[WorkloadId, str]]:
         """The workloads and places for which a template could be filled in."""
-        filled_in = (known.placement for _, known in self._known.values() if known.spec is not None)
+        filled_in = (known.placement for known in self._known.values() if known.spec is not None)
         return frozenset((placement.workload, placement.where) for placement in filled_in)
 
     def render(self, placement: Placement, desired: Desired) -> RenderedTemplate:
         """Fill in the template of a placement, unless its workspace has had its share of this pass."""
         workload = placement.workload
-        template = desired.templates.get(workload)
-        before, known = self._known.get(placement.path, (None, None))
-        if known is not None and before is template and known.placement == placement:
+        self._follow(desired)
+        known = self._known.get(placement.path)
+        if known is not None and known.placement == placement:
             return known
         if self._spent[workload.workspace] >= TEMPLATE_WORK.most:
             return RenderedTemplate(placement=placement, problem=UNTRIED)
@@ -79,8 +82,19 @@ class PassTemplates:
         self._spent[workload.workspace] += budget.spent + budget.compiled
         if isinstance(rendered, Bug):
             rendered = RenderedTemplate(placement=placement, problem=rendered.summary, bug=rendered)
-        self._known[placement.path] = template, rendered
+        self._known[placement.path] = rendered
         return rendered
+
+    def _follow(self, desired: Desired) -> None:
+        """Keep what is filled in from the same in this fleet."""
+        if self._desired is not None and desired is not self._desired:
+            same = RenderingComparison(self._desired, desired).is_same
+            self._known = {
+                path: known
+                for path, known in self._known.items()
+                if same(known.placement.workload, known.placement.cluster)
+            }
+        self._desired = desired
 
 
 def render_templates(plan: Plan, desired: Desired, templates: PassTemplates | None = None) -> RenderedTemplates:

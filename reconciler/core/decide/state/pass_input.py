@@ -13,6 +13,7 @@ from reconciler.core.decide.state.enrolment import Enrolment
 from reconciler.core.decide.state.order import Order
 from reconciler.core.fleet.cluster_order import ClusterOrder
 from reconciler.core.fleet.paths import FLEET_FILE
+from reconciler.core.fleet.sources.rendering_basis import RenderingComparison
 from reconciler.core.ledger.read import ROOTS
 from reconciler.core.observe.demand import DemandHistory, Demands, PastDemand, seen_at
 from reconciler.core.observe.rollouts import Rollouts
@@ -271,28 +272,15 @@ class EarlierFailures:
 
     def holding(self, inputs: PassInput) -> Unwritable:
         """Add what is given up to what is known. What would be rendered from something else has another try."""
-        before, desired = self.desired, inputs.desired
-        if before is None or _of_all(before) != _of_all(desired):
+        if self.desired is None:
             return inputs.unwritable
-        workloads = {name for name, _ in self.unwritable if _of_workload(before, name) == _of_workload(desired, name)}
-        clusters = {name for name, cluster in desired.clusters.items() if before.clusters.get(name) == cluster}
+        comparison = RenderingComparison(self.desired, inputs.desired)
         same = {
             (workload, place): problem
             for (workload, place), problem in self.unwritable.items()
-            if workload in workloads and _cluster_of_place(place) in clusters
+            if comparison.is_same(workload, _cluster_of_place(place))
         }
         return {**inputs.unwritable, **same}
-
-
-def _of_all(desired: Desired) -> tuple[object, ...]:
-    """Return what of a fleet all placements are rendered from."""
-    return desired.fleet, desired.kinds, desired.schemas
-
-
-def _of_workload(desired: Desired, workload: WorkloadId) -> tuple[object, ...]:
-    """Return what of a fleet the placements of one workload are rendered from."""
-    workspace = desired.workspaces.get(workload.workspace)
-    return desired.templates.get(workload), desired.policies.get(workload), workspace
 
 
 def with_untried(
