@@ -40,6 +40,7 @@ class Seam(StrEnum):
     RECORD = "reading the record"
     EDIT = "comparing the placement with its record"
     ENROLMENT = "enrolling the request"
+    DRAFTS = "keeping the pods of subsets"
     GANG = "counting the pods of the gang"
     OBJECTS = "listing the objects of the workload"
     DEMAND = "measuring the demand of the workload"

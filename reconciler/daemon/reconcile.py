@@ -30,6 +30,7 @@ from reconciler.core.decide.steps.follow_requests import requests_after
 from reconciler.core.decide.steps.idle import idle_terms
 from reconciler.core.decide.steps.mass_deletion import find_mass_deletion
 from reconciler.core.decide.unchanged import DecidedPass, decide_again
+from reconciler.core.fleet.spread.drafts import SubsetDrafts
 from reconciler.core.observe import demand, track_record
 from reconciler.core.observe.demand import UnseenPrimary
 from reconciler.core.observe.gpu_use import questions as gpu_use_questions
@@ -102,6 +103,8 @@ class Memory:
     source: SourceReader
     branch: BranchReader
     enrolment: Enrolment = field(default_factory=lambda: Enrolment(Desired(commit=CommitId("")), {}))
+    drafts: SubsetDrafts | None = None
+    """The pods of subsets that passes have rendered; None before the first one."""
     measured: demand.Measured | None = None
     """The demands of the last pass, which hold on while their primaries show the same."""
     decided: DecidedPass | None = None
@@ -311,6 +314,8 @@ def read_input(
     memory.past = demand.next_past(past, demands, now)
     memory.lost = lost_cluster.lost_since(memory.lost, desired, seen, now)
     memory.enrolment = memory.enrolment.updated(desired, ledger.requests)
+    memory.drafts, problems = _take_over_drafts(memory, now)
+    seen = replace(seen, problems=(*seen.problems, *problems)) if problems else seen
     signs = RolloutSigns.of(ledger, seen, desired.fleet, now)
     rollouts = memory.rollouts.follow(world.repository, memory.branch, signs, now)
     memory.track_record = track_record.follow(memory.track_record, signs, rollouts, now)
@@ -323,6 +328,7 @@ def read_input(
         history=history,
         past=past,
         reach=memory.enrolment.reach,
+        drafts=memory.drafts,
         rollouts=rollouts,
         enrolment=memory.enrolment,
         orders=orders,
@@ -357,6 +363,17 @@ def _read_clock(world: World, memory: Memory) -> datetime:
         log.warning("the clock jumped; watching anew", jump=describe_jump(jump))
         memory.forget_watched(now)
     return now
+
+
+def _take_over_drafts(memory: Memory, now: datetime) -> tuple[SubsetDrafts, tuple[Problem, ...]]:
+    """Return the pods of subsets that the pass before has rendered, as far as they are the same in this fleet.
+
+    What nothing foresaw costs these pods alone: all of them are rendered again.
+    """
+    drafts = attempt(Seam.DRAFTS, "all", partial(memory.enrolment.drafts, now, memory.drafts))
+    if isinstance(drafts, Bug):
+        return memory.enrolment.drafts(now), (drafts.problem("subsets of WorkloadSpreads"),)
+    return drafts, ()
 
 
 def _with_unused_gpus(inputs: PassInput, gpu_use: GpuUseView) -> Observed:

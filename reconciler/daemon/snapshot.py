@@ -67,7 +67,9 @@ class LatestSnapshot:
 
         A caller with a receipt reads at least the state of that receipt: the pushed commits are read back first.
         """
-        decision = replace(outcome.decision, plan=replace(outcome.plan, suppressed=outcome.rendered.suppressed))
+        plan = replace(outcome.plan, suppressed=outcome.rendered.suppressed)
+        inputs = replace(outcome.decision.inputs, drafts=outcome.decision.inputs.drafts.closed())
+        decision = replace(outcome.decision, inputs=inputs, plan=plan)
         if outcome.commits:
             # The commits are pushed all the same, and the next pass reads them.
             with suppress(OverspillError):

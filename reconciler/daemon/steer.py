@@ -61,14 +61,16 @@ def _empty_decision(world: World, memory: Memory, tips: Tips, desired: Desired) 
     ledger = memory.branch.ledger(tips.output)
     tips = replace(tips, losses=find_losses(world.repository, desired))
     memory.enrolment = memory.enrolment.updated(desired, ledger.requests)
+    now = world.clock.now()
     inputs = PassInput(
         desired=memory.enrolment.desired,
         reach=memory.enrolment.reach,
+        drafts=memory.enrolment.drafts(now),
         enrolment=memory.enrolment,
         ledger=ledger,
         observed=Observed(),
         demands={},
-        now=world.clock.now(),
+        now=now,
     )
     return PassDecision(inputs=inputs, tips=tips, plan=Plan())
 

@@ -98,6 +98,7 @@ class Replay:
             demands=demand.measure(desired, record.observed, record.history, record.at, record.past),
             now=record.at,
             reach=self._enrolment.reach,
+            drafts=self._enrolment.drafts(record.at),
             history=record.history,
             past=record.past,
             rollouts=Rollouts.of(record.rollouts, watched=record.watched),

@@ -152,6 +152,7 @@ class Deciding:
                 demands=demands,
                 now=self._now,
                 reach=self._enrolment.reach,
+                drafts=self._enrolment.drafts(self._now),
                 rollouts=self._rollouts,
                 enrolment=self._enrolment,
             ),

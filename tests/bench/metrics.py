@@ -19,6 +19,7 @@ from typing import TypeVar
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.explain.catalogue import Catalogue
 from reconciler.core.fleet.cluster_order import ClusterOrder
+from reconciler.core.fleet.spread.drafts import SubsetDrafts
 from reconciler.core.observe.demand import measure
 from reconciler.daemon.metrics.fleet_metrics import FleetMetrics
 from reconciler.daemon.reconcile import PassDecision
@@ -141,13 +142,15 @@ class _Passes:
     def snapshot(self) -> Snapshot:
         """Return the snapshot of a pass at this moment."""
         demands = measure(self._desired, self._observed, {}, self._now, {})
+        reach = ClusterOrder(self._desired)
         inputs = PassInput(
             desired=self._desired,
             ledger=self._ledger,
             observed=self._observed,
             demands=demands,
             now=self._now,
-            reach=ClusterOrder(self._desired),
+            reach=reach,
+            drafts=SubsetDrafts(self._desired, reach.patched, self._now),
         )
         tips = Tips(source=self._desired.commit, output=self._ledger.commit)
         decision = PassDecision(inputs=inputs, tips=tips, plan=Plan(changes=(), suppressed=()))

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.fleet.cluster_order import ClusterOrder
+from reconciler.core.fleet.spread.drafts import SubsetDrafts
 from reconciler.core.observe.demand import DemandHistory, Demands, PastDemand, measure
 from reconciler.model.capacity import (
     ClusterObservation,
@@ -194,8 +195,15 @@ def inputs(
     seen = Observed(clusters={observation.cluster: observation for observation in observations})
     wanted = wanted or desired()
     demands: Demands = measure(wanted, seen, history or {}, now, past or {})
+    reach = ClusterOrder(wanted)
     return PassInput(
-        desired=wanted, ledger=there or ledger(), observed=seen, demands=demands, now=now, reach=ClusterOrder(wanted)
+        desired=wanted,
+        ledger=there or ledger(),
+        observed=seen,
+        demands=demands,
+        now=now,
+        reach=reach,
+        drafts=SubsetDrafts(wanted, reach.patched, now),
     )
 
 

@@ -186,7 +186,8 @@ def later(draw: st.DrawFn, before: PassInput) -> PassInput:
 def enrolled(situation: PassInput) -> PassInput:
     """Have a fleet in force as a daemon has, which keeps what follows from its files alone."""
     enrolment = Enrolment(situation.desired, situation.ledger.requests)
-    return replace(situation, enrolment=enrolment, desired=enrolment.desired, reach=enrolment.reach)
+    drafts = enrolment.drafts(situation.now)
+    return replace(situation, enrolment=enrolment, desired=enrolment.desired, reach=enrolment.reach, drafts=drafts)
 
 
 @given(situations(), st.data())

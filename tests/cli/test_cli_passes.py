@@ -72,12 +72,18 @@ def test_once_gets_past_templates_that_fail(overspill: Terminal, fleet: Remote, 
     assert overspill.done("once").startswith("Nothing to change.\n")
 
 
+@pytest.mark.parametrize("begun", [False, True])
 def test_once_gets_past_subsets_that_take_long(
-    overspill: Terminal, fleet: Remote, see: See, observations: Path
+    overspill: Terminal, fleet: Remote, see: See, observations: Path, begun: bool
 ) -> None:
-    """Each process begins without any pods of subsets, and would leave the same workloads waiting for ever."""
+    """Each process begins without any pods of subsets, and would leave the same workloads waiting for ever.
+
+    On a branch that has begun the first passes change nothing at all.
+    """
     names = tuple(f"a{index:03}" for index in range(NUMBER))
     fleet.commit("main", spread_files(names))
+    if begun:
+        overspill.done("once")
     see(missing=1, worker_2=4, worker_3=4)
     seen = json.loads((observations / "worker-1.json").read_text())
     (vllm,) = seen["workloads"]
@@ -86,7 +92,7 @@ def test_once_gets_past_subsets_that_take_long(
     assert "the subsets of its workspace took too long in this pass" in overspill.done("plan")
     subjects = [commit["subject"] for commit in overspill.answer("once")["commits"]]
     assert [subject.partition(" for ")[0] for subject in subjects] == [
-        "start(demo): the output branch",
+        *([] if begun else ["start(demo): the output branch"]),
         "burst(llm/b): 1 replica on worker-2/own",
     ]
 

@@ -51,7 +51,7 @@ from reconciler.errors import Bug
 from reconciler.model.action import Action
 from reconciler.model.capacity import Observed
 from reconciler.model.ids import ClusterName, CommitId, TemplateName, WorkloadId, WorkspaceName
-from reconciler.model.plan import Change, Choice, Plan
+from reconciler.model.plan import Change, Choice, Plan, Reason
 from reconciler.model.request import Denial
 from reconciler.model.rollout import EngineReport, EngineState
 from reconciler.model.units import Resources
@@ -63,6 +63,8 @@ from tests.builders.inputs import cluster, free, placement
 from tests.builders.kube_objects import node
 from tests.builders.passes import SOURCE_FILES, START, Passes, seconds
 from tests.builders.requests import request
+from tests.daemon.test_failing_templates import told
+from tests.daemon.test_untried_subsets import spreading
 from tests.fakes.memory_repository import MemoryRepository
 from tests.orders.test_api_orders import creating
 
@@ -332,7 +334,7 @@ SCENES: dict[Seam, Callable[[Path], Played]] = {
     Seam.SINK: play_sinks,
     Seam.COMMIT: play_commits,
 }  # fmt: skip # a table, filled line by line
-ALONE = frozenset({Seam.CANDIDATE, Seam.REQUEST, Seam.RECORDING, Seam.CHECK, Seam.CACHE, Seam.PROPOSAL})
+ALONE = frozenset({Seam.CANDIDATE, Seam.DRAFTS, Seam.REQUEST, Seam.RECORDING, Seam.CHECK, Seam.CACHE, Seam.PROPOSAL})
 """Seams with a test of their own: below, with those of `doctor` and with those of approval."""
 TOGETHER = {Seam.END: frozenset({Seam.END, Seam.CHANGE})}
 """Seams that are passed only after another one has failed."""
@@ -400,6 +402,27 @@ def test_a_bug_in_looking_for_warnings_takes_no_file_out_of_force(monkeypatch: p
     told = [problem for problem in outcome.problems if problem.bug is not None]
     assert {problem.path for problem in told} == {f"templates/{VICTIM}.yaml", f"requests/{VICTIM}.yaml"}
     assert {problem.severity for problem in told} == {reconciler.errors.Severity.WARNING}
+
+
+def test_pods_of_subsets_that_cannot_be_kept_are_rendered_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    passes = spreading()
+    passes.run_once()
+    with monkeypatch.context() as patched:
+        patched.setattr(bulkhead, "_run", raise_in_drafts)
+        passes.advance(30)
+        outcome = passes.run_once()
+    (bug,) = outcome.bugs
+    assert str(bug) == "all: a bug in keeping the pods of subsets: ZeroDivisionError: injected"
+    assert Reason.UNTRIED in told(outcome, "b")
+    passes.advance(30)
+    passes.run_once()
+    assert [(each.workload.name, each.subset) for each in passes.placements()] == [("b", "own")]
+
+
+def raise_in_drafts(seam: Seam, item: object, call: Callable[[], Any]) -> Any:
+    if seam is Seam.DRAFTS:
+        raise ZeroDivisionError("injected")
+    return call()
 
 
 def test_nothing_of_a_workload_ends_while_nothing_can_be_decided_on_it_and_then_it_expires(

@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+
+from reconciler.core.decide.decide import decide
+from reconciler.daemon.answers.preview import later_input
+from reconciler.daemon.snapshot import LatestSnapshot
 from reconciler.model.bounds import SUBSET_WORK
 from reconciler.model.plan import Reason
 from tests.builders.passes import SOURCE_FILES, Passes
@@ -64,12 +72,76 @@ def test_replicas_wait_for_their_first_subset_and_go_to_no_later_one() -> None:
     assert [(each.workload.name, each.subset) for each in passes.placements()] == [("b", "own")]
 
 
-def test_commit_that_changes_nothing_of_a_workload_keeps_what_is_rendered_of_it() -> None:
+POLICIES = spread_files(())["policies.yaml"]
+OTHER = SOURCE_FILES["workspaces.yaml"].replace("name: llm", "name: other")
+CHANGES: dict[str, Callable[[int], dict[str, str]]] = {
+    "a README": lambda number: {"README.md": f"note {number}\n"},
+    "the weight of another workspace": lambda number: {
+        "workspaces.yaml": SOURCE_FILES["workspaces.yaml"]
+        + "---\n"
+        + OTHER.replace("spec: {", f"spec: {{fairShare: {{weight: {number + 2}}}, ")
+    },
+    "the weight of the workspace itself": lambda number: {
+        "workspaces.yaml": SOURCE_FILES["workspaces.yaml"].replace(
+            "spec: {", f"spec: {{fairShare: {{weight: {number + 2}}}, "
+        )
+        + "---\n"
+        + OTHER
+    },
+    "the price of a cluster": lambda number: {
+        "clusters.yaml": SOURCE_FILES["clusters.yaml"].replace(
+            "spec: {}", f"spec: {{pricePerGPUHour: {number + 1}}}", number + 1
+        )
+    },
+    "a new cluster": lambda number: {
+        f"clusters/{number}.yaml": "apiVersion: overspill.dev/v1alpha1\nkind: Cluster\n"
+        f"metadata: {{name: spare-{number}}}\nspec: {{}}\n"
+    },
+    "the priority of the policy": lambda number: {"policies.yaml": f"{POLICIES}  priority: {number + 1}\n"},
+    "a comment before a template": lambda number: {"b.yaml": "#\n" * (number + 1) + spread_files(())["b.yaml"]},
+    "a comment before a spread": lambda number: {
+        "b-spread.yaml": "#\n" * (number + 1) + spread_files(())["b-spread.yaml"]
+    },
+    "another template of the same file": lambda number: {
+        "b.yaml": spread_files(())["b.yaml"] + "---\n" + template("c", note=f"v{number}")
+    },
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
+def test_commit_that_changes_nothing_of_a_workload_keeps_what_is_rendered_of_it(
+    change: Callable[[int], dict[str, str]],
+) -> None:
     """Otherwise what comes last would never have its turn where commits come faster than passes get to it."""
     passes = spreading()
     passes.run_once()
     for number in range(2):
-        passes.repository.person("source", {"README.md": f"note {number}\n"})
+        passes.repository.person("source", change(number))
         passes.advance(30)
         passes.run_once()
     assert [(each.workload.name, each.subset) for each in passes.placements()] == [("b", "own")]
+
+
+def test_pass_that_leaves_pods_unrendered_is_decided_anew_although_nothing_has_changed() -> None:
+    passes = spreading()
+    passes.free = {"worker-2": 0, "worker-3": 0}
+    outcomes = [passes.run_once()]
+    while Reason.UNTRIED in told(outcomes[-1], "b"):
+        passes.advance(1)
+        outcomes.append(passes.run_once())
+    assert len(outcomes) == 2
+    assert told(outcomes[-1], "b") == {Reason.NOTHING_FITS, Reason.NO_CAPACITY}
+
+
+def test_readers_render_nothing_for_the_passes() -> None:
+    passes = spreading()
+    latest = LatestSnapshot(passes.memory.branch)
+    latest.post(passes.run_once())
+    before = passes.memory.drafts
+    shown = latest.read().decision.inputs
+    preview, _ = later_input(shown, shown.now + timedelta(seconds=1))
+    assert Reason.UNTRIED in {why.reason for each in decide(shown).suppressed for why in each.refusals}
+    assert Reason.UNTRIED not in {why.reason for each in decide(preview).suppressed for why in each.refusals}
+    assert preview.drafts is not shown.drafts is not before
+    assert before.has_untried
+    assert Reason.UNTRIED in {why.reason for each in decide(shown).suppressed for why in each.refusals}

@@ -20,6 +20,7 @@ from reconciler.core.decide.state.pass_memory import PassMemory
 from reconciler.core.decide.steps.follow_requests import requests_after
 from reconciler.core.decide.steps.lost_cluster import lost_since
 from reconciler.core.fleet.cluster_order import ClusterOrder
+from reconciler.core.fleet.spread.drafts import SubsetDrafts
 from reconciler.core.observe.demand import measure, next_history
 from reconciler.model.action import Action
 from reconciler.model.capacity import (
@@ -304,6 +305,7 @@ class World:
             demands=demands,
             now=self.now,
             reach=enrolment.reach,
+            drafts=enrolment.drafts(self.now),
             enrolment=enrolment,
             lost=self._lost,
         )
@@ -473,10 +475,18 @@ def applied(ledger: Ledger, plan: Plan, now: datetime) -> Ledger:
 def cold(inputs: PassInput) -> PassInput:
     """Return an input without anything that earlier passes have found out."""
     if inputs.enrolment is None:
-        return replace(inputs, reach=ClusterOrder(inputs.desired))
+        reach = ClusterOrder(inputs.desired)
+        return replace(inputs, reach=reach, drafts=SubsetDrafts(inputs.desired, reach.patched, inputs.now))
     enrolment = Enrolment(inputs.enrolment.base, inputs.ledger.requests)
     fresh = replace(inputs.ledger, placements=Placements(dict(inputs.ledger.placements)))
-    return replace(inputs, desired=enrolment.desired, reach=enrolment.reach, enrolment=enrolment, ledger=fresh)
+    return replace(
+        inputs,
+        desired=enrolment.desired,
+        reach=enrolment.reach,
+        drafts=enrolment.drafts(inputs.now),
+        enrolment=enrolment,
+        ledger=fresh,
+    )
 
 
 def play(world: World, *steps: Step) -> list[Pass]:

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from reconciler.core.commits.templates import render_templates
 from reconciler.core.decide.candidates.finder import CandidateFinder
+from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.engines import Deployment, engine
-from reconciler.core.fleet.cluster_order import ClusterOrder
+from reconciler.core.fleet.spread.drafts import SubsetDrafts
 from reconciler.core.pods.node_affinity import selects_node
 from reconciler.core.pods.pod_shape import replica_shape
 from reconciler.core.spread.inject import placement_injection
@@ -24,14 +25,14 @@ from reconciler.errors import InvalidInput
 from reconciler.model.action import Action
 from reconciler.model.capacity import Node, Pool, ReplicaShape
 from reconciler.model.cluster import Prerequisite
-from reconciler.model.ids import ClusterName
+from reconciler.model.ids import ClusterName, CommitId
 from reconciler.model.kubernetes.requirements import Requirements
 from reconciler.model.kubernetes.scheduling import Taint, Toleration
 from reconciler.model.kubernetes.workload_spread import Subset
 from reconciler.model.plan import Change, Choice, Plan
 from reconciler.model.policy import Availability, Desired
 from reconciler.text.timestamps import format_time
-from tests.builders.inputs import GPU, NOW, VLLM, free, gpus, inputs, ledger, plan, short
+from tests.builders.inputs import GPU, NOW, VLLM, cluster, free, gpus, inputs, ledger, plan, short
 from tests.builders.subsets import (
     OWN,
     POOL,
@@ -198,33 +199,37 @@ def test_of_pods_that_are_not_known_a_label_that_affinity_may_require_is_not_pat
     assert out(made) == {}
 
 
-def rented(wanted: Desired, reach: ClusterOrder, now: datetime) -> tuple[ReplicaShape, tuple[Prerequisite, ...]]:
-    """Say what a replica asks for on the rented cluster, and what has to be there first, in a pass of this moment."""
-    begun = replace(inputs(free("worker-4", 8), wanted=wanted, now=now), reach=reach)
+def rented(
+    wanted: Desired, now: datetime, before: PassInput | None = None
+) -> tuple[PassInput, ReplicaShape, tuple[Prerequisite, ...]]:
+    """Say what a replica asks for on the rented cluster, and what has to be there first, in a pass after another."""
+    begun = inputs(free("worker-4", 8), wanted=wanted, now=now)
+    begun = replace(begun, drafts=SubsetDrafts(wanted, begun.reach.patched, now, before and before.drafts))
     finder, template, policy = CandidateFinder(begun, WorkingPlan(begun)), wanted.templates[VLLM], wanted.policies[VLLM]
     (candidate,) = (one for one in finder.order(VLLM) if one.cluster == "worker-4")
-    return finder.shaped(template, policy, candidate, seen(pods())), finder.prerequisites(template, policy, candidate)
+    shape = finder.shaped(template, policy, candidate, seen(pods()))
+    return begun, shape, finder.prerequisites(template, policy, candidate)
 
 
 def test_a_template_that_reads_the_time_is_counted_as_it_is_in_each_pass() -> None:
     number = f"{{{{ 1 if placement.createdAt == '{format_time(NOW)}' else 2 }}}}"
     wanted = with_pods(fleet(patched({"initContainers": [SIDECAR]})), pods(number=number))
-    reach = ClusterOrder(wanted)
-    assert rented(wanted, reach, NOW)[0].requests == gpus(2)
-    later, _ = rented(wanted, reach, NOW + timedelta(seconds=1))
+    first, shape, _ = rented(wanted, NOW)
+    assert shape.requests == gpus(2)
+    second, later, _ = rented(wanted, NOW + timedelta(seconds=1), first)
     assert later.obstacle.startswith("subset rented patches the resources of initContainers probe")
-    assert rented(wanted, reach, NOW)[0].requests == gpus(2)
+    assert rented(wanted, NOW, second)[1].requests == gpus(2)
 
 
 @pytest.mark.parametrize("name", ["vllm", "{{ cluster.name }}", "{{ template.name }}"])
-def test_a_template_that_does_not_is_filled_in_once_for_as_long_as_the_repository_stays(name: str) -> None:
+def test_a_template_that_does_not_is_filled_in_once_for_as_long_as_it_stays(name: str) -> None:
     secret = {"name": "vllm", "envFrom": [{"secretRef": {"name": "token"}}]}
     wanted = with_pods(fleet(patched({"containers": [secret]})), pods(spec={"serviceAccountName": name}))
-    reach = ClusterOrder(wanted)
-    _, first = rented(wanted, reach, NOW)
+    begun, _, first = rented(wanted, NOW)
     assert "demo/token" in [one.name for one in first]
-    assert rented(wanted, reach.with_requests(wanted, ()), NOW + timedelta(hours=1))[1] is first
-    assert rented(wanted, ClusterOrder(wanted), NOW)[1] == first
+    other = replace(wanted, commit=CommitId("b" * 40), clusters={**wanted.clusters, "spare": cluster("spare")})
+    assert rented(other, NOW + timedelta(hours=1), begun)[2] is first
+    assert rented(wanted, NOW)[2] == first
 
 
 # Whatever a patch says

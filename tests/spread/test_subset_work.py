@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import threading
 from collections import Counter
 from dataclasses import replace
 from datetime import datetime
@@ -10,10 +12,10 @@ from typing import Any
 import pytest
 
 from reconciler.core.expressions.work import MAX_WORK
-from reconciler.core.fleet.cluster_order import ClusterOrder
-from reconciler.core.fleet.spread.pods import SubsetDrafts
+from reconciler.core.fleet.sources.patches import PatchedTemplates
+from reconciler.core.fleet.spread.drafts import SubsetDrafts
 from reconciler.model.bounds import SUBSET_WORK
-from reconciler.model.ids import ClusterName, WorkloadId
+from reconciler.model.ids import ClusterName, CommitId, WorkloadId
 from reconciler.model.policy import Desired
 from reconciler.text.timestamps import format_time
 from tests.builders.inputs import NOW, desired, seconds, template
@@ -39,15 +41,25 @@ def fleet(number: int, namespace: str, note: Any) -> Desired:
     return replace(made, templates={name: replace(one, spec=spec) for name, one in made.templates.items()})
 
 
-def namespaces(drafts: SubsetDrafts, wanted: Desired, now: datetime, workspace: str = "llm") -> Counter[str]:
-    """Count the namespaces in which the workloads of a workspace need the Secret of the patch, as of a moment."""
+def drafts(wanted: Desired, now: datetime = NOW, before: SubsetDrafts | None = None) -> SubsetDrafts:
+    """Begin a pass over a fleet, with what the pass `before` has rendered."""
+    return SubsetDrafts(wanted, PatchedTemplates(wanted), now, before)
+
+
+def secrets(made: SubsetDrafts, wanted: Desired, workspace: str = "llm") -> dict[str, str]:
+    """Return the namespace in which each workload of a workspace needs the Secret of the patch, by its name."""
     (only,) = spreading(subset("all", patch=PATCH)).spread.subsets
-    needed = [
-        drafts.needed(one, wanted.policies[name], only, wanted.clusters[ClusterName("worker-2")], now=now)
+    needed = {
+        name.name: made.needed(one, wanted.policies[name], only, wanted.clusters[ClusterName("worker-2")])
         for name, one in wanted.templates.items()
         if name.workspace == workspace
-    ]
-    return Counter(secret.name.rpartition("/")[0] for (secret,) in needed)
+    }
+    return {name: secret.name.rpartition("/")[0] for name, (secret,) in needed.items()}
+
+
+def namespaces(made: SubsetDrafts, wanted: Desired, workspace: str = "llm") -> Counter[str]:
+    """Count the namespaces in which the workloads of a workspace need the Secret of the patch."""
+    return Counter(secrets(made, wanted, workspace).values())
 
 
 MOST = 1 + SUBSET_WORK.most // 90_000
@@ -56,49 +68,156 @@ MOST = 1 + SUBSET_WORK.most // 90_000
 
 def test_long_templates_of_subsets_share_the_bound_of_their_workspace_and_are_all_read_in_time() -> None:
     number = 2 * MOST
-    wanted = fleet(number, TEMPLATE, LONG)
-    drafts = ClusterOrder(wanted).drafts
-    read = [number - namespaces(drafts, wanted, NOW + seconds(after))[UNKNOWN] for after in range(3)]
+    wanted, made, read = fleet(number, TEMPLATE, LONG), None, []
+    for after in range(3):
+        made = drafts(wanted, NOW + seconds(after), made)
+        read.append(number - namespaces(made, wanted)[UNKNOWN])
+        assert made.has_untried == (read[-1] < number)
     assert SUBSET_WORK.most // MAX_WORK <= read[0] <= MOST
     assert read[0] < read[1] <= 2 * read[0]
     assert read[2] == number
 
 
+def test_passes_of_the_same_second_go_on_with_what_is_left() -> None:
+    wanted = fleet(2 * MOST, TEMPLATE, LONG)
+    first = drafts(wanted)
+    assert namespaces(first, wanted)[UNKNOWN] > namespaces(drafts(wanted, NOW, first), wanted)[UNKNOWN]
+
+
 def test_workspace_at_its_bound_touches_no_other() -> None:
     wanted = fleet(2 * MOST, TEMPLATE, LONG)
-    drafts = ClusterOrder(wanted).drafts
-    assert namespaces(drafts, wanted, NOW)[UNKNOWN] > 0
-    assert namespaces(drafts, wanted, NOW, "other")[UNKNOWN] == 0
+    made = drafts(wanted)
+    assert namespaces(made, wanted)[UNKNOWN] > 0
+    assert namespaces(made, wanted, "other")[UNKNOWN] == 0
 
 
 def test_pods_that_change_with_each_pass_cost_the_second_one_no_more_than_the_first() -> None:
     number = 2 * MOST
     wanted = fleet(number, MOMENT, LONG)
-    drafts = ClusterOrder(wanted).drafts
-    first = namespaces(drafts, wanted, NOW)[format_time(NOW)]
+    made = drafts(wanted)
+    first = namespaces(made, wanted)[format_time(NOW)]
     assert first <= MOST
-    assert namespaces(drafts, wanted, NOW) == {format_time(NOW): first, UNKNOWN: number - first}
+    assert namespaces(made, wanted) == {format_time(NOW): first, UNKNOWN: number - first}
     for after in range(1, 6):
         now = NOW + seconds(after)
-        counted = namespaces(drafts, wanted, now)
+        made = drafts(wanted, now, made)
+        counted = namespaces(made, wanted)
         assert first // 2 <= counted[format_time(now)] <= first
     assert counted[UNKNOWN] == 0
 
 
-def test_looks_at_other_moments_give_a_pass_no_second_bound() -> None:
+def test_look_at_another_moment_leaves_the_drafts_of_the_pass_as_they_are() -> None:
     wanted = fleet(2 * MOST, MOMENT, LONG)
-    drafts = ClusterOrder(wanted).drafts
-    first = namespaces(drafts, wanted, NOW)
-    ahead = namespaces(drafts, wanted, NOW + seconds(3600))
-    again = namespaces(drafts, wanted, NOW)
-    assert again[UNKNOWN] == ahead[UNKNOWN] < first[UNKNOWN]
-    assert again[format_time(NOW)] <= first[format_time(NOW)]
+    made = drafts(wanted)
+    first = secrets(made, wanted)
+    preview = drafts(wanted, NOW + seconds(3600), made)
+    assert secrets(preview, wanted) != first
+    assert secrets(made, wanted) == first
+
+
+def test_closed_drafts_show_what_is_rendered_and_render_nothing() -> None:
+    wanted = fleet(2 * MOST, TEMPLATE, LONG)
+    made = drafts(wanted)
+    first = secrets(made, wanted)
+    closed = made.closed()
+    assert secrets(closed, wanted) == first
+    assert namespaces(closed.opened(), wanted)[UNKNOWN] < namespaces(closed, wanted)[UNKNOWN]
+    assert secrets(closed, wanted) == first
+
+
+@pytest.mark.parametrize("note", [LONG, f"{LONG}{{{{ placement.name }}}}"])
+def test_drafts_that_others_take_over_meanwhile_stay_whole(note: str) -> None:
+    """Previews run in threads of their own, while passes begin with what was rendered before."""
+    wanted = fleet(60, TEMPLATE, note)
+    first = drafts(wanted)
+    namespaces(first, wanted)
+    shown, errors = first.closed(), list[BaseException]()
+    running = threading.Event()
+
+    def preview() -> None:
+        try:
+            while not running.is_set():
+                secrets(shown, wanted)
+                drafts(replace(wanted, commit=CommitId("b" * 40)), NOW + seconds(1), shown)
+        except RuntimeError as error:
+            errors.append(error)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    threads = [threading.Thread(target=preview) for _ in range(2)]
+    try:
+        for thread in threads:
+            thread.start()
+        made = first
+        for commit in range(10):
+            wanted = replace(wanted, commit=CommitId(f"{commit:040x}"))
+            made = drafts(wanted, NOW + seconds(commit), made)
+            namespaces(made, wanted)
+    finally:
+        running.set()
+        for thread in threads:
+            thread.join()
+        sys.setswitchinterval(interval)
+    assert errors == []
+
+
+def untried(before: Desired, after: Desired) -> set[str]:
+    """Name the workloads of the first workspace whose pods, rendered in one fleet, are to be rendered in another."""
+    made = drafts(before)
+    namespaces(made, before)
+    kept = drafts(after, NOW + seconds(1), made).closed()
+    (only,) = spreading(subset("all", patch=PATCH)).spread.subsets
+    there = after.clusters[ClusterName("worker-2")]
+    return {
+        name.name
+        for name, one in after.templates.items()
+        if name.workspace == "llm" and kept.is_untried(one, after.policies[name], only, there)
+    }
+
+
+def with_part(wanted: Desired, part: str, name: str, **fields: object) -> Desired:
+    """Change a template, policy, workspace or cluster of a fleet."""
+    values = getattr(wanted, part)
+    return replace(
+        wanted, **{part: {key: replace(one, **fields) if str(key) == name else one for key, one in values.items()}}
+    )
+
+
+OTHER_SPREAD = spreading(subset("all", patch={"spec": {"hostNetwork": True}})).spread
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "fields", "again"),
+    [
+        ("templates", "llm/a000", {"namespace": "more"}, {"a000"}),
+        ("templates", "llm/a000", {"path": "moved.yaml", "line": 7, "blob": "b" * 40}, set()),
+        ("policies", "llm/a000", {"spread": OTHER_SPREAD}, {"a000"}),
+        ("policies", "llm/a000", {"default_duration": seconds(7)}, {"a000"}),
+        ("policies", "llm/a000", {"priority": 7, "max_replicas": 7}, set()),
+        ("workspaces", "llm", {"namespaces": ("demo", "more")}, {"a000", "a001"}),
+        ("workspaces", "llm", {"weight": 7}, set()),
+        ("workspaces", "other", {"namespaces": ("demo", "more")}, set()),
+        ("clusters", "worker-2", {"labels": {"zone": "b"}}, set()),
+    ],
+)
+def test_pods_are_rendered_again_once_what_they_are_rendered_from_changes(
+    part: str, name: str, fields: dict[str, Any], again: set[str]
+) -> None:
+    wanted = fleet(2, TEMPLATE, "x")
+    assert untried(wanted, with_part(wanted, part, name, **fields)) == again
+
+
+def test_pods_of_templates_that_read_their_cluster_follow_its_labels_alone() -> None:
+    wanted = fleet(2, TEMPLATE, "{{ cluster.name }}")
+    assert untried(wanted, with_part(wanted, "clusters", "worker-2", labels={"zone": "b"})) == {"a000", "a001"}
+    assert untried(wanted, with_part(wanted, "clusters", "worker-2", price_per_gpu_hour=7.0)) == set()
+    assert untried(wanted, with_part(wanted, "clusters", "worker-3", labels={"zone": "b"})) == set()
 
 
 def test_large_objects_count_without_long_expressions() -> None:
     number = 100
     wanted = fleet(number, MOMENT, {f"k{index}": str(index) for index in range(2_000)})
-    assert 0 < namespaces(ClusterOrder(wanted).drafts, wanted, NOW)[UNKNOWN] < number
+    assert 0 < namespaces(drafts(wanted), wanted)[UNKNOWN] < number
 
 
 def test_template_over_the_bound_leaves_the_others_their_turn() -> None:
@@ -109,23 +228,25 @@ def test_template_over_the_bound_leaves_the_others_their_turn() -> None:
     manifest = {**resource.manifest, "data": {f"k{index}": "v" for index in range(SUBSET_WORK.most // 45)}}
     spec = replace(large.spec, manifests=(replace(resource, manifest=manifest),))
     wanted = replace(wanted, templates={**wanted.templates, first: replace(large, spec=spec)})
-    drafts = ClusterOrder(wanted).drafts
-    unknown = [namespaces(drafts, wanted, NOW + seconds(30 * after))[UNKNOWN] for after in range(3)]
+    made, unknown = None, []
+    for after in range(3):
+        made = drafts(wanted, NOW + seconds(30 * after), made)
+        unknown.append(namespaces(made, wanted)[UNKNOWN])
     assert unknown == [2, 0, 0]
 
 
 @pytest.mark.parametrize("previewed", [False, True])
 def test_older_pods_are_rendered_again_in_turn(previewed: bool) -> None:
-    """Also where somebody looks at one workload between any two passes."""
+    """Also where passes that ask for one workload alone come between any two."""
     number = 2 * MOST
-    wanted = fleet(number, MOMENT, LONG)
-    drafts = ClusterOrder(wanted).drafts
+    wanted, made = fleet(number, MOMENT, LONG), None
     (only,) = spreading(subset("all", patch=PATCH)).spread.subsets
     last = WorkloadId("llm", f"a{number - 1:03}")
     for after in range(20):
-        counted = namespaces(drafts, wanted, NOW + seconds(30 * after))
+        made = drafts(wanted, NOW + seconds(30 * after), made)
+        counted = namespaces(made, wanted)
         if previewed:
-            cluster, later = wanted.clusters[ClusterName("worker-2")], NOW + seconds(30 * after + 1)
-            drafts.needed(wanted.templates[last], wanted.policies[last], only, cluster, now=later)
+            made = drafts(wanted, NOW + seconds(30 * after + 1), made)
+            made.needed(wanted.templates[last], wanted.policies[last], only, wanted.clusters[ClusterName("worker-2")])
     assert counted.total() == number
     assert min(counted) > format_time(NOW + seconds(30 * 10))

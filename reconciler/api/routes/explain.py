@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Annotated, Any
 
@@ -51,13 +52,14 @@ def router(callers: Callers, backend: Backend) -> APIRouter:
 
 def explain_workload(snapshot: Snapshot, workspace: WorkspaceName, name: TemplateName) -> Explanation:
     """Explain the request of that name, else the template; raises HttpError 404 where neither exists."""
-    decision = snapshot.decision
-    record = decision.inputs.ledger.requests.get(WorkloadId(workspace, name, request=True))
+    plan, inputs = snapshot.decision.plan, snapshot.decision.inputs
+    inputs = replace(inputs, drafts=inputs.drafts.opened())  # it asks for pods that the pass had no need of
+    record = inputs.ledger.requests.get(WorkloadId(workspace, name, request=True))
     if record is not None:
-        return explain_request(record, decision.inputs, decision.plan)
+        return explain_request(record, inputs, plan)
     template = WorkloadId(workspace, name)
-    if template in decision.inputs.desired.templates:
-        return explain(template, decision.inputs, decision.plan)
+    if template in inputs.desired.templates:
+        return explain(template, inputs, plan)
     raise HttpError(
         HTTPStatus.NOT_FOUND,
         f"the workspace {workspace} has no such workload",

@@ -26,7 +26,6 @@ from reconciler.daemon.orders.order_batches import join_outcomes
 from reconciler.daemon.proposals.desk import numbered
 from reconciler.daemon.reconcile import Memory, Outcome, World, reconcile_once
 from reconciler.daemon.steer import retry_conflicts
-from reconciler.model.plan import PODS_UNTRIED
 from reconciler.settings import Settings
 from reconciler.text.to_json import json_value
 from reconciler.text.wording import count
@@ -69,17 +68,9 @@ def _run_passes(world: World, memory: Memory) -> Sequence[Outcome]:
     while len(outcomes) < MOST_PASSES:
         outcomes.append(retry_conflicts(lambda: reconcile_once(world, memory), random=random.random))
         before, known = known, memory.failures.unwritable
-        waits = _leaves_subsets(outcomes[-1])
-        if waits:
-            outcomes[-1].decision.inputs.reach.drafts.allow_more()
-        elif not known.keys() - before.keys():
+        if not outcomes[-1].decision.inputs.drafts.has_untried and not known.keys() - before.keys():
             break
     return outcomes
-
-
-def _leaves_subsets(outcome: Outcome) -> bool:
-    """Return whether workloads wait for a pass that renders the pods of their subsets."""
-    return any(refusal.message == PODS_UNTRIED for entry in outcome.rendered.suppressed for refusal in entry.refusals)
 
 
 def _tend_proposals(settings: Settings, world: World, memory: Memory, outcome: Outcome) -> Outcome | None:

@@ -2,7 +2,8 @@
 
 Most passes of a full fleet begin since time has passed, and find thousands of bursts that wait for what they waited for
 before. `decide` follows from its input alone, so an input that differs in nothing but the time gives the same plan, up
-to the moment at which the plan itself says that time alone may decide otherwise.
+to the moment at which the plan itself says that time alone may decide otherwise. It does not where pods of subsets are
+untried: the next pass renders more of them.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ or the end of a replica's flight, is late by no more than this."""
 _COMPARED = tuple(
     field.name
     for field in fields(PassInput)
-    if field.name not in ("now", "observed", "demands", "history")  # compared below, or part of the demands
+    # Compared below, or part of the demands; what is rendered in advance only matters while some of it is untried.
+    if field.name not in ("now", "observed", "demands", "history", "drafts")
 )
 
 
@@ -51,11 +53,14 @@ def _holds(before: DecidedPass, inputs: PassInput) -> bool:
     # 1. The plan changes something, or was made in spite of an error.
     if plan.changes or plan.bugs or inputs.orders or inputs.lost:
         return False
-    # 2. Time alone may decide otherwise by now.
+    # 2. It waits for pods that each pass goes on to render.
+    if then.drafts.has_untried:
+        return False
+    # 3. Time alone may decide otherwise by now.
     until = then.now + LONGEST if plan.wake_at is None else min(plan.wake_at, then.now + LONGEST)
     if not then.now <= inputs.now < until:
         return False
-    # 3. Something has changed, but the time at which each cluster was seen.
+    # 4. Something has changed, but the time at which each cluster was seen.
     return (
         all(_alike(getattr(then, name), getattr(inputs, name)) for name in _COMPARED)
         and not inputs.rollouts.ailing  # why one is to be ended tells for how long it has ailed

@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterable, Mapping
 
 from reconciler.core.fleet.object_owners import ObjectOwners
 from reconciler.core.fleet.sources.patches import PatchedTemplates
-from reconciler.core.fleet.spread.pods import SubsetDrafts
 from reconciler.core.ledger.lifecycle import renewal
 from reconciler.core.pods.taints import untolerated_taint
 from reconciler.core.spread.subset_pods import subset_of
@@ -161,7 +160,6 @@ class ClusterOrder:
         self._spot: bool | None = None
         self.makers = ObjectOwners(desired)
         self.patched = PatchedTemplates(desired)
-        self.drafts = SubsetDrafts(desired, self.patched)
 
     def with_requests(self, desired: Desired, changed: Collection[WorkloadId]) -> ClusterOrder:
         """Return the order for a fleet that differs in these requests only; other answers are kept."""
@@ -171,7 +169,7 @@ class ClusterOrder:
         # Requests have neither schedules nor spreads, and are not renewed.
         other._scheduled, other._renews = self._scheduled, self._renews
         other._approval, other._bounded = self._approval, self._bounded
-        other.drafts, other.patched = self.drafts, self.patched
+        other.patched = self.patched
         other.makers = self.makers.with_requests(desired, changed)
         return other
 

@@ -118,7 +118,7 @@ class ObjectOwners:
                 named = self._counted.setdefault((template.ref.namespace, template.ref.name), [])
                 named.append((workload, template.ref))
         for workload in self._known.keys() - self._desired.templates.keys():
-            del self._known[workload]
+            self._known.pop(workload, None)  # a preview in another thread may have dropped it
         return makers
 
     def _list(self, workload: WorkloadId, makers: dict[ObjectId, list[WorkloadId]]) -> None:

@@ -4,8 +4,8 @@ A requirement whose key is a label of a Cluster, or on the field ``metadata.name
 nodes, narrows the shape of a replica, and goes into its pod template. The order is OpenKruise's: first tolerations,
 then the required term beside every existing term, then the patch, which wins
 (docs/background/upstream/workloadspread.md, "Changes to a pod"). The effect of a patch is read off the patched template
-where that is known (`fleet.spread.pods`). A shape alone does not show what becomes of its requests, or of a label that
-may come from its affinity: such a patch fits nowhere, with that reason.
+where that is known (`fleet.spread.drafts`). A shape alone does not show what becomes of its requests, or of a label
+that may come from its affinity: such a patch fits nowhere, with that reason.
 """
 
 from __future__ import annotations

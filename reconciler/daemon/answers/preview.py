@@ -45,6 +45,7 @@ def later_input(
         demands=demands,
         now=now,
         reach=enrolment.reach,
+        drafts=enrolment.drafts(now, before.drafts),
         history=history,
         past=past,
         unwritable={},

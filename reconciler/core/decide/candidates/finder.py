@@ -228,8 +228,8 @@ class CandidateFinder:
             shape = self._inputs.reach.patched.shape(template, self._desired.clusters[candidate.cluster], shape)
         if subset is None:
             return shape
-        cluster, drafts = self._desired.clusters[candidate.cluster], self._inputs.reach.drafts
-        return drafts.shape(template, policy, subset, cluster, shape, now=self._now)
+        cluster = self._desired.clusters[candidate.cluster]
+        return self._inputs.drafts.shape(template, policy, subset, cluster, seen=shape)
 
     def prerequisites(
         self, template: WorkloadTemplate, policy: BurstPolicy, candidate: Candidate
@@ -238,10 +238,10 @@ class CandidateFinder:
         subset = self._subset(policy, candidate)
         if subset is None and not template.patches:
             return template.prerequisites
-        cluster, drafts = self._desired.clusters[candidate.cluster], self._inputs.reach.drafts
+        cluster = self._desired.clusters[candidate.cluster]
         if subset is None:
             return self._inputs.reach.patched.prerequisites(template, cluster)
-        return drafts.needed(template, policy, subset, cluster, now=self._now)
+        return self._inputs.drafts.needed(template, policy, subset, cluster)
 
     def assess(
         self,
@@ -284,8 +284,8 @@ class CandidateFinder:
         """
         subset, workload = self._subset(policy, candidate), template.workload
         if subset is not None and candidate.rank < self._first_untried.get(workload, MOST):
-            cluster, drafts = self._desired.clusters[candidate.cluster], self._inputs.reach.drafts
-            if drafts.is_untried(template, policy, subset, cluster, now=self._now):
+            cluster = self._desired.clusters[candidate.cluster]
+            if self._inputs.drafts.is_untried(template, policy, subset, cluster):
                 self._first_untried[workload] = candidate.rank
         if policy.spread is None or candidate.rank < self._first_untried.get(workload, MOST):
             return None

@@ -14,6 +14,7 @@ from reconciler.core.decide.state.order import Order
 from reconciler.core.fleet.cluster_order import ClusterOrder
 from reconciler.core.fleet.paths import FLEET_FILE
 from reconciler.core.fleet.sources.rendering_basis import RenderingComparison
+from reconciler.core.fleet.spread.drafts import SubsetDrafts
 from reconciler.core.ledger.read import ROOTS
 from reconciler.core.observe.demand import DemandHistory, Demands, PastDemand, seen_at
 from reconciler.core.observe.rollouts import Rollouts
@@ -108,6 +109,8 @@ class PassInput:
     now: datetime
     reach: ClusterOrder
     """The clusters of each workload, in order. It follows from `desired`, and is kept since it is costly to make."""
+    drafts: SubsetDrafts = field(compare=False)
+    """The pods of subsets as far as they are rendered. A decision adds to them, out of the bound of the pass."""
     history: DemandHistory = field(default_factory=dict)
     """The demand before this pass, which `demands` continue."""
     past: PastDemand = field(default_factory=dict)
