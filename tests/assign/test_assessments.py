@@ -97,6 +97,15 @@ def test_burst_that_awaits_approval_is_assessed_for_what_is_missing() -> None:
     ]
 
 
+def test_cluster_whose_room_is_shared_has_room_for_no_more_than_the_share() -> None:
+    first = short(4)
+    home = replace(first, workloads=first.workloads + short(4, workload=OTHER).workloads)
+    wanted = desired(workloads=(VLLM, OTHER), policies=dict.fromkeys((VLLM, OTHER), ordering("worker-2")))
+    plan = decide(inputs(home, free("worker-2", 4), wanted=wanted), keep=(VLLM, OTHER))
+    found = [assessment.candidates[0] for assessment in plan.assessments.values()]
+    assert [(each.fits, each.refusal) for each in found] == [(2, None), (2, None)]
+
+
 def test_cluster_that_takes_more_by_nodes_to_come_has_room_for_what_it_takes() -> None:
     nodes = ScalableNodes(labels={}, taints=(), allocatable=gpus(8), most=9, delay=timedelta(minutes=5))
     scaling = cluster("worker-2", autoscaling=(nodes,))

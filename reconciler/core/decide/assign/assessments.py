@@ -154,24 +154,24 @@ def _take(
     # 2. No turn has come to any cluster.
     if after is None:
         after = inquiry.trial() if inquiry is not None else TurnRecord()
-    # 3. Clusters that a turn before has taken stay as that one found them.
-    taken = {candidate.key for candidate in before.assigned} if before is not None else set()
+    # 3. Clusters that a turn before has taken stay as that one found them, with what is left of them.
+    taken = {candidate.key: candidate.replicas for candidate in before.assigned} if before is not None else {}
     earlier = {each.key: each for each in (before.candidates if before is not None else ()) if each.key in taken}
     kept.assessments[workload] = WorkloadAssessment(
-        candidates=tuple(_decided(each, after, earlier.get(each.key)) for each in assessments),
+        candidates=tuple(_decided(each, after, earlier.get(each.key), taken.get(each.key, 0)) for each in assessments),
         assigned=tuple(after.assigned.values()),
         out_of_reach=after.out_of_reach,
         restraints=working_plan.restraints(workload),
     )
 
 
-def _decided(asked: Assessment, record: TurnRecord, earlier: Assessment | None) -> Assessment:
-    """Return what a cluster answered with what the turns decided; `earlier` is of the turn that has taken it before."""
+def _decided(asked: Assessment, record: TurnRecord, earlier: Assessment | None, taken: int) -> Assessment:
+    """Return what a cluster answered with what the turns decided; `earlier` is of a turn that took so many replicas."""
     # 1. It gets replicas.
     chosen = record.assigned.get(asked.key)
     if chosen is not None:
         found = asked if earlier is None else replace(earlier, rank=asked.rank)
-        return replace(found, fits=max(found.fits, chosen.replicas), refusal=None)
+        return replace(found, fits=max(taken + asked.fits, chosen.replicas), refusal=None)
     # 2. It has room for some, and gets none for another reason.
     refusal = record.refusals.get(asked.key)
     if refusal is not None and refusal.reason is not Reason.NO_CAPACITY:
