@@ -104,7 +104,9 @@ def test_a_burst_is_the_same_commit_on_the_branch_of_its_cluster_and_no_other_mo
     assert pushes()[-1] == {"placements", of("worker-2")}
     assert_right(remote)
     ours, theirs = (remote.git("log", "-1", "--format=%B", name) for name in ("placements", of("worker-2")))
-    assert theirs == f"{ours.rstrip()}\nOverspill-Output: {remote.tip('placements')}\n"
+    words, _, branch = ours.rstrip().rpartition("\n")
+    assert branch == "Overspill-Branch: placements"
+    assert theirs == f"{words}\nOverspill-Output: {remote.tip('placements')}\nOverspill-Branch: {of('worker-2')}\n"
     people = "--format=%an %ae %at %cn %ce %ct"
     assert remote.git("log", "-1", people, of("worker-2")) == remote.git("log", "-1", people, "placements")
 
@@ -159,9 +161,8 @@ def test_a_commit_of_a_person_on_a_branch_is_put_right_by_the_next_pass(remote: 
     assert event.line == "follow(worker-2): brought to where the output branch stands"
     assert remote.git("rev-parse", f"{name}~1") == theirs, "nothing is forced"
     assert output is not None
-    assert remote.run("log", "-1", "--format=%B", name).decode().rstrip("\n") + "\n" == catch_up_message(
-        ClusterName("worker-2"), output, new=False
-    )
+    message = catch_up_message(ClusterName("worker-2"), output, new=False)
+    assert remote.git("log", "-1", "--format=%B", name) == f"{message}Overspill-Branch: {name}\n"
     passes.advance(1)
     assert passes.run_once().branches == ()
 

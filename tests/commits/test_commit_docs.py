@@ -12,6 +12,7 @@ import pytest
 from reconciler.core.commits.branch_loss import accept_message
 from reconciler.core.commits.cluster_branches import catch_up_message
 from reconciler.core.commits.messages import message
+from reconciler.core.commits.trailers import branch_trailer
 from reconciler.core.commits.unproposed_changes import UnproposedChanges, discard_commit
 from reconciler.core.ledger.placement_record import write_placement, write_restraints
 from reconciler.core.ledger.proposal_record import write_proposal
@@ -71,6 +72,10 @@ def test_the_page_shows_the_id_of_a_call():
     assert ("text", written) in BLOCKS
 
 
+def test_the_page_shows_the_branch_that_commits_name():
+    assert ("text", f"{branch_trailer(message(ALL[0], source=SOURCE), 'placements')}\n") in BLOCKS
+
+
 def test_the_page_shows_the_commit_of_an_accepted_loss():
     loss = BranchLoss(
         branch="placements",
@@ -103,7 +108,7 @@ def test_the_page_shows_the_commit_that_discards_what_was_not_proposed():
 
 def test_the_page_shows_nothing_that_is_not_written():
     by_people = [text for kind, text in BLOCKS if kind == "text" and "Overspill-Confirm: deletion" in text]
-    assert len(BLOCKS) == len(ALL) + 3 + 2 + 1 + 1 + 1 + 1 + 4 + len(by_people)
+    assert len(BLOCKS) == len(ALL) + 3 + 2 + 1 + 1 + 1 + 1 + 1 + 4 + len(by_people)
 
 
 def test_the_page_tells_every_annotation():

@@ -51,7 +51,7 @@ def test_proposal_refers_to_nothing_at_any_host(words: str) -> None:
     assert references(title) == set()
     assert CODE not in title
     assert rendered_references(body) == set()
-    commit = stream(None, NOW, [proposal_commit(proposal(words), ADA, NOW)], ADA).decode()
+    commit = stream(None, NOW, [proposal_commit(proposal(words), ADA, NOW)], ADA, branch="placements").decode()
     message = commit.partition("committer ")[2].partition("\n")[2].partition("\nM 100644")[0]
     assert message.count("approve(llm/vllm)") == 1
     assert references(message) == set()

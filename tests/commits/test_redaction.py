@@ -128,7 +128,7 @@ def test_name_that_begins_like_a_token_stays_in_a_commit(name: str) -> None:
     text = message(replace(PLACE, after=placement), source=SOURCE)
     assert f"Overspill-Cluster: {name}\n" in text
     assert f"Overspill-Placement: llm/{name}\n" in text
-    assert text.encode() in stream(None, None, [Commit(message=text, author=ADA, at=NOW)], ADA)
+    assert text.encode() in stream(None, None, [Commit(message=text, author=ADA, at=NOW)], ADA, branch="placements")
 
 
 @given(st.from_regex(NAME, fullmatch=True))
@@ -162,6 +162,6 @@ def test_no_reason_takes_a_credential_into_a_commit(saying: str) -> None:
 
 def test_git_gets_no_credential_whoever_wrote_the_message() -> None:
     commit = Commit(message="\n".join(("Subject", "", *SAYINGS)), author=ADA, at=NOW)
-    written = stream(None, NOW, [commit], ADA).decode()
+    written = stream(None, NOW, [commit], ADA, branch="placements").decode()
     assert "<redacted>" in written
     assert not tells(written)

@@ -120,7 +120,8 @@ def test_commit_carries_author_committer_and_message(remote, repository):
     repository.begin_push(made, old=None)()
     shown = remote.git("show", "-s", "--format=%an|%ae|%cn|%ce|%at|%ct|%B", made).rstrip("\n") + "\n"
     seconds = int(NOON.timestamp())
-    assert shown == f"Ann x Änn|ann@example.com|Overspill|overspill@overspill.dev|{seconds}|{seconds}|{message}"
+    people = f"Ann x Änn|ann@example.com|Overspill|overspill@overspill.dev|{seconds}|{seconds}"
+    assert shown == f"{people}|{message}Overspill-Branch: placements\n"
 
 
 _PART = st.text(st.characters(blacklist_categories=["C", "Z"], blacklist_characters="/\\."), min_size=1, max_size=8)

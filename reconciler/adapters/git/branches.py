@@ -76,6 +76,11 @@ class RemoteBranches:
         if not mirror.exists() or not self._take_refs():
             self._renew()
 
+    @property
+    def short_output(self) -> str:
+        """The short name of the output branch."""
+        return self.output.removeprefix("refs/heads/")
+
     def close(self) -> None:
         """End the reading process and unlock the mirror's directory."""
         self.reader.close()

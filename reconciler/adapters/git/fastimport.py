@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from reconciler.core.commits.commit_date import date_after
-from reconciler.core.commits.trailers import Trailer
+from reconciler.core.commits.trailers import Trailer, branch_trailer
 from reconciler.model.ids import CommitId, TreeId
-from reconciler.model.tree import ROOT, Commit, Identity, Projection
+from reconciler.model.tree import ROOT, Commit, Identity, Projection, branch_of
 from reconciler.text.redaction import redacted
 from reconciler.text.targets import TextTarget, escape
 
@@ -25,17 +25,19 @@ def stream(
     commits: Sequence[Commit],
     committer: Identity,
     *,
+    branch: str,
     trailers: Sequence[str] = (),
 ) -> bytes:
     """Write the commits on top of `base` as fast-import reads them, each asking for its id back.
 
-    `after` is the date of the base; each commit is dated by `date_after`. `trailers` end each message. The branch of
-    the stream is deleted at the end, so that no ref is left; fast-import keeps the objects all the same.
+    `after` is the date of the base; each commit is dated by `date_after`. Messages of ours name the `branch` that they
+    are written for, by its short name, and `trailers` end each message. The branch of the stream is deleted at the end,
+    so that no ref is left; fast-import keeps the objects all the same.
     """
     parts: list[bytes] = []
     for number, commit in enumerate(commits, start=1):
         after = date_after(commit.at, after)
-        parts.append(_head(number, _message(commit.message, trailers), commit.author, committer, after))
+        parts.append(_head(number, _message(commit.message, branch, trailers), commit.author, committer, after))
         if number == 1 and base is not None:
             parts.append(f"from {base}\n".encode())
         parts += [f"D {_quote(path)}\n".encode() for path in commit.removes]
@@ -47,10 +49,13 @@ def stream(
     return b"".join(parts)
 
 
-def projected_stream(projections: Sequence[Projection], committer: Identity, *, trailers: Sequence[str] = ()) -> bytes:
+def projected_stream(
+    projections: Sequence[Projection], committer: Identity, *, output: str, trailers: Sequence[str] = ()
+) -> bytes:
     """Write the commits of clusters' branches in one stream; fast-import prints the id of the last one of each branch.
 
-    A directory is added by its tree id, so none of its files is read or written. Times are as in `stream`.
+    A directory is added by its tree id, so none of its files is read or written. `output` is the short name of the
+    output branch; times and messages are as in `stream`.
     """
     parts: list[bytes] = []
     number = 0
@@ -62,7 +67,7 @@ def projected_stream(projections: Sequence[Projection], committer: Identity, *, 
         for position, snapshot in enumerate(projection.snapshots):
             number += 1
             after = date_after(snapshot.at, after)
-            message = _message(snapshot.message, trailers)
+            message = _message(snapshot.message, branch_of(output, projection.cluster), trailers)
             parts.append(_head(number, message, snapshot.author, committer, after))
             if position == 0 and base is not None:
                 parts.append(f"from {base.commit}\n".encode())
@@ -76,26 +81,34 @@ def projected_stream(projections: Sequence[Projection], committer: Identity, *, 
 
 
 def settling_stream(
-    tree: TreeId, parents: Sequence[CommitId], commit: Commit, committer: Identity, *, trailers: Sequence[str] = ()
+    tree: TreeId,
+    parents: Sequence[CommitId],
+    commit: Commit,
+    committer: Identity,
+    *,
+    branch: str,
+    trailers: Sequence[str] = (),
 ) -> bytes:
     """Write one commit of a whole tree on any number of parents; fast-import prints its id.
 
-    Its date is that of `commit`, whose files do not count.
+    Its date is that of `commit`, of whose files only the removed ones count. The message is as in `stream`.
     """
     parts = [f"reset {_BRANCH}\n\n".encode()]
-    parts.append(_head(1, _message(commit.message, trailers), commit.author, committer, commit.at))
+    parts.append(_head(1, _message(commit.message, branch, trailers), commit.author, committer, commit.at))
     parts += [f"{'merge' if number else 'from'} {parent}\n".encode() for number, parent in enumerate(parents)]
-    parts.append(f'deleteall\nM 040000 {tree} ""\nget-mark :1\n'.encode())
-    parts.append(_END)
+    parts.append(f'deleteall\nM 040000 {tree} ""\n'.encode())
+    parts += [f"D {_quote(path)}\n".encode() for path in commit.removes]
+    parts += [b"get-mark :1\n", _END]
     return b"".join(parts)
 
 
-def _message(message: str, trailers: Sequence[str]) -> str:
+def _message(message: str, branch: str, trailers: Sequence[str]) -> str:
     """Write a message as hosts of git show it as text; the trailers of an organisation are its own words.
 
     Messages come without credentials; they are redacted once more here, right before git reads them.
     """
-    return redacted(with_trailers(escape(redacted(message), TextTarget.COMMIT), trailers))
+    named = list(filter(None, [branch_trailer(message, branch)]))
+    return redacted(with_trailers(escape(redacted(message), TextTarget.COMMIT), [*named, *trailers]))
 
 
 def with_trailers(message: str, trailers: Sequence[str]) -> str:

@@ -362,7 +362,9 @@ class GitRepository:
         after = None if base is None else self._committed_at(base)
         written = self._branches.local(
             ["fast-import", "--quiet", "--done"],
-            stdin=stream(base, after, commits, self._committer, trailers=self._trailers),
+            stdin=stream(
+                base, after, commits, self._committer, branch=self._branches.short_output, trailers=self._trailers
+            ),
         )
         made = [CommitId(line) for line in written.decode().split()]
         made = self._sign(made, made)
@@ -394,7 +396,9 @@ class GitRepository:
         """Write commits for branches of clusters into the mirror, and return the new tip of each, in order."""
         written = self._branches.local(
             ["fast-import", "--quiet", "--done"],
-            stdin=projected_stream(projections, self._committer, trailers=self._trailers),
+            stdin=projected_stream(
+                projections, self._committer, output=self._branches.short_output, trailers=self._trailers
+            ),
         )
         made = [CommitId(line) for line in written.decode().split()]
         if self._signing is not None:

@@ -116,7 +116,9 @@ def _settle(
     at = date_after(date_after(now, loss.known_at), loss.tip_at)
     if accept:
         tree = _tree(branches, loss.tip) if loss.tip else TreeId(_empty_tree(branches))
-        new = _commit(branches, tree, [loss.tip] if loss.tip else [], accept_message(loss), at, writing=writing)
+        parents = [loss.tip] if loss.tip else []
+        commit = Commit(message=accept_message(loss), author=writing.person, at=at)
+        new = _commit(branches, loss, tree, parents, commit, writing=writing)
         return Restoration(loss=loss, way=RestoreWay.ACCEPT, new=new, commits=1, written=(new,))
     if not known.obtain(loss.known):
         raise InvalidInput(
@@ -132,14 +134,16 @@ def _settle(
         pairs = list(zip(chain, raws, strict=True))
         made = branches.local(["fast-import", "--quiet", "--done"], stdin=grafted_stream(loss.tip, pairs))
         again = [CommitId(line) for line in made.decode().split()]
-        new = _commit(branches, _merged_tree(branches, loss), [again[-1]], restore_message(loss), at, writing=writing)
+        commit = Commit(message=restore_message(loss), author=writing.person, at=at)
+        new = _commit(branches, loss, _merged_tree(branches, loss), [again[-1]], commit, writing=writing)
         return Restoration(loss=loss, way=RestoreWay.REWRITE, new=new, commits=len(chain) + 1, written=(*again, new))
     if loss.kind in (BranchLossKind.GONE, BranchLossKind.REWOUND):
         excluded = [f"^{loss.tip}"] if loss.tip else []
         gained = int(branches.local(["rev-list", "--count", loss.known, *excluded]))
         return Restoration(loss=loss, way=RestoreWay.PUSH, new=loss.known, commits=gained)
     parents = [loss.known, *([loss.tip] if loss.tip else [])]
-    new = _commit(branches, _merged_tree(branches, loss), parents, restore_message(loss), at, writing=writing)
+    commit = Commit(message=restore_message(loss), author=writing.person, at=at)
+    new = _commit(branches, loss, _merged_tree(branches, loss), parents, commit, writing=writing)
     gained = int(branches.local(["rev-list", "--count", new, *([f"^{loss.tip}"] if loss.tip else [])]))
     return Restoration(loss=loss, way=RestoreWay.MERGE, new=new, commits=gained, written=(new,))
 
@@ -185,14 +189,13 @@ def _tree(branches: RemoteBranches, commit: CommitId) -> TreeId:
 
 def _commit(
     branches: RemoteBranches,
+    loss: BranchLoss,
     tree: TreeId,
     parents: Sequence[CommitId],
-    message: str,
-    at: datetime,
+    commit: Commit,
     *,
     writing: Writing,
 ) -> CommitId:
     """Write one commit into the mirror."""
-    commit = Commit(message=message, author=writing.person, at=at)
-    text = settling_stream(tree, parents, commit, writing.committer, trailers=writing.trailers)
+    text = settling_stream(tree, parents, commit, writing.committer, branch=loss.branch, trailers=writing.trailers)
     return CommitId(branches.local(["fast-import", "--quiet", "--done"], stdin=text).decode().strip())

@@ -36,6 +36,7 @@ class Trailer(StrEnum):
     SOURCE = "Overspill-Source"  # the commit of the source branch that was decided on
     FROM = "Overspill-From"  # what the objects of the placement were read from, where its template holds no copy
     SUPERSEDES = "Overspill-Supersedes"  # a commit that the branch lost, by a person's word
+    BRANCH = "Overspill-Branch"  # the branch that the commit was written for
     OUTPUT = "Overspill-Output"  # on a cluster's branch: the commit of the output branch it stands for
     DIGEST = "Overspill-Digest"  # over the files of the placement
     DEMAND = "Overspill-Demand"  # what was missing until then, of a workload whose policy looks back
@@ -89,8 +90,18 @@ def is_own(commit: LoggedCommit, committer: Identity) -> bool:
     return Trailer.ACTION.among(commit) and commit.committer.email == committer.email
 
 
+def branch_trailer(message: str, branch: str) -> str:
+    """Return the trailer that names the branch of a commit of ours, or "" where the message states no action.
+
+    A commit without an action counts as nobody's but its author's, as that of a branch for review.
+    """
+    _, _, last = message.rstrip("\n").rpartition("\n\n")
+    states_action = any(line.startswith(f"{Trailer.ACTION}: ") for line in last.split("\n"))
+    return write_trailers([(Trailer.BRANCH, branch)]) if states_action else ""
+
+
 def is_for_cluster(commit: LoggedCommit) -> bool:
-    """Tell whether a commit of ours was written for the branch of a cluster, and not for the output branch."""
+    """Return whether a commit of ours was written for the branch of a cluster, and not for the output branch."""
     settles = action(commit) is Action.START and Trailer.CLUSTER.among(commit)
     return settles or Trailer.OUTPUT.among(commit)
 
