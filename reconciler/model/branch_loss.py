@@ -50,6 +50,8 @@ class BranchLoss:
     unknown: int = 0
     """Commits of the branch that the known one does not follow."""
     reported_by: str = ""
-    """The cluster whose engine has applied `known`, where the mirror never held the branch there."""
+    """The cluster whose engine has applied `known`; empty where no engine names it."""
+    is_known: bool = True
+    """Whether a mirror has seen the branch at `known`. If not, that is the word of an engine or a person alone."""
     is_output: bool = True
     """Whether it is the output branch, and not that of a cluster."""

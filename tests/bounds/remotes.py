@@ -10,7 +10,6 @@ from datetime import timedelta
 from pathlib import Path
 
 from reconciler.adapters.git import GitRepository
-from reconciler.adapters.git.known_tips import KnownTip
 from reconciler.adapters.git.run import RemoteBounds
 from reconciler.adapters.git.source_repositories import SourceRepositories
 from reconciler.daemon.applied_commits import AppliedCommits
@@ -27,6 +26,7 @@ from reconciler.model.bounds import (
     SOURCE_THREADS,
 )
 from reconciler.model.capacity import Observed
+from reconciler.model.ids import CommitId
 from reconciler.model.policy import Fleet
 from tests.bounds.experiment import Experiment, experiment
 from tests.builders.remote import Remote
@@ -154,18 +154,18 @@ def _(place: Path) -> Iterator[Experiment]:
 
 @experiment(COMMITS_READ_BACK)
 def _(place: Path) -> Iterator[Experiment]:
-    def branch(number: int, name: str) -> tuple[GitRepository, KnownTip]:
+    def branch(number: int, name: str) -> tuple[GitRepository, CommitId]:
         remote = Remote(place / f"{name}.git")
         first = remote.commit("placements", {"a": "0"})
         head = "commit refs/heads/placements\ncommitter Ann <a@b> 0 +0000\ndata 0\n"
         stream = f"{head}from refs/heads/placements^0\n{head * (number - 1)}".encode()
         subprocess.run(["git", "-C", remote.url, "fast-import", "--quiet"], input=stream, check=True)
-        return GitRepository(remote.url, cache=place / f"{name}-cache"), KnownTip(commit=first)
+        return GitRepository(remote.url, cache=place / f"{name}-cache"), first
 
-    def contains(repository: GitRepository, known: KnownTip) -> str:
+    def contains(repository: GitRepository, known: CommitId) -> str:
         tip = repository.fetch().output
         assert tip is not None
-        return str(repository._branches.known.contains("refs/heads/placements", tip, known))
+        return str(repository._branches.commits.contains("refs/heads/placements", tip, known))
 
     near, known_near = branch(COMMITS_READ_BACK.most - 1, "near")
     far, known_far = branch(COMMITS_READ_BACK.most + 10, "far")

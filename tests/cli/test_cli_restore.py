@@ -15,11 +15,14 @@ import click
 import pytest
 
 from reconciler.adapters.git import GitRepository
+from reconciler.adapters.git.repository import COMMITTER
 from reconciler.cli import main
+from reconciler.core.commits.proposals import proposal_commit
+from reconciler.daemon.branch import BranchReader
 from reconciler.model.ids import CommitId
 from reconciler.text.timestamps import format_time
 from tests.builders.daemon import NAMELESS, OWNER, STRANGER, Daemon
-from tests.builders.passes import BRANCHES
+from tests.builders.passes import BRANCHES, SOURCE_FILES
 from tests.builders.remote import Remote
 from tests.cli.conftest import ANN, See, Terminal
 from tests.web.conftest import signed_in
@@ -236,6 +239,99 @@ def test_commit_that_an_engine_runs_restores_the_branch_from_another_machine(
     assert "the remote has no such branch, and no earlier commit of it is known here (run this where" in done.stderr
     overspill.done("restore", "--commit", known, "--author", ANN)
     assert fleet.tip("placements") == known
+
+
+def _extended(overspill: Terminal, fleet: Remote, placed: list[str], see: See, tmp_path: Path) -> str:
+    """Push one more commit from another machine, and return its id; the remote keeps it."""
+    another = Terminal(env={**overspill.env, "OVERSPILL_CACHE_DIR": str(tmp_path / "another")})
+    see()
+    another.done("extend", placed[0], "--by", "5m", "--author", ANN)
+    last = str(fleet.tip("placements"))
+    fleet.git("update-ref", "refs/keep/last", last)
+    return last
+
+
+@pytest.mark.parametrize("lose", [_delete, _squash])
+@pytest.mark.parametrize("how", [(), ("--accept",)])
+def test_named_commit_is_settled_beside_what_the_machine_knows(
+    overspill: Terminal, fleet: Remote, placed: list[str], see: See, *, lose: Lose, how: tuple[str, ...], tmp_path: Path
+) -> None:
+    """The machine was beside the daemon once, and knows an older commit."""
+    old = str(fleet.tip("placements"))
+    last = _extended(overspill, fleet, placed, see, tmp_path)
+    lose(fleet)
+    overspill.done("restore", "--commit", last, "--author", ANN, *how)
+    for commit in (old, last):
+        assert (commit in fleet.git("rev-list", "placements").split()) is (not how)
+    daemon = Terminal(env={**overspill.env, "OVERSPILL_CACHE_DIR": str(tmp_path / "another")})
+    see()
+    daemon.done("once")
+
+
+def test_named_commit_beside_what_the_machine_knows_is_settled_after_that(
+    overspill: Terminal, fleet: Remote, placed: list[str], see: See, tmp_path: Path
+) -> None:
+    base = fleet.tip("placements")
+    last = _extended(overspill, fleet, placed, see, tmp_path)
+    fleet.move("placements", base)
+    known = fleet.commit("placements", {"notes.md": "mine\n"})
+    overspill("status")
+    fleet.move("placements", base)
+    shown = " ".join(overspill.done("restore", "--commit", last, "--dry-run").split())
+    assert f"pushes {known[:12]} back" in shown
+    assert f"Once that is done, a restore goes on with {last[:12]}" in shown
+    overspill.done("restore", "--commit", last, "--author", ANN)
+    assert {known, last} <= set(fleet.git("rev-list", "placements").split())
+
+
+def test_named_commit_that_nobody_holds_is_named_where_another_one_is_restored(
+    overspill: Terminal, fleet: Remote, placed: list[str]
+) -> None:
+    known = fleet.tip("placements")
+    _rewind(fleet)
+    done = overspill("restore", "--commit", "5" * 40, "--author", ANN)
+    assert (done.exit_code, fleet.tip("placements")) == (1, known)
+    assert f"pushes {str(known)[:12]} back" in done.stdout
+    assert "goes on at its next look" not in done.stdout
+    assert "neither this machine nor the remote holds 555555555555" in done.stderr
+
+
+def test_proposal_that_was_refused_is_not_placed_by_a_restore(
+    overspill: Terminal, fleet: Remote, see: See, tmp_path: Path
+) -> None:
+    policies = SOURCE_FILES["policies.yaml"]
+    fleet.commit("main", {"policies.yaml": f"{policies}  approval: PullRequest\n"})
+    see()
+    overspill.done("once")
+    with GitRepository(fleet.url, cache=tmp_path / "desk") as desk:
+        output = desk.fetch().output
+        (proposal,) = BranchReader(desk).ledger(output).proposals.values()
+        (commit,) = desk.write(output, [proposal_commit(proposal, COMMITTER, datetime.now(UTC))])
+        desk.move_head("overspill/llm-vllm", old=None, new=commit)
+    overspill.done("reject", "llm/vllm", "--author", ANN, "--reason", "too dear")
+    fleet.move("overspill/llm-vllm", None)
+    overspill.env["OVERSPILL_CACHE_DIR"] = str(tmp_path / "another")
+    done = overspill("restore", "--commit", commit, "--author", ANN)
+    assert (done.exit_code, done.stdout.startswith("Nothing to restore")) == (0, True), done.output
+    assert f"{commit[:12]} is of another branch, and stands for {str(output)[:12]} of the output branch" in done.stderr
+    see()
+    overspill.done("once")
+    assert fleet.files("placements", "clusters") == {}
+
+
+def test_placements_outlive_a_look_at_the_source_branch_in_their_place(
+    overspill: Terminal, fleet: Remote, placed: list[str], tmp_path: Path
+) -> None:
+    """With the clusters of the source in `clusters/`, as in repo-layout."""
+    known, files = fleet.tip("placements"), fleet.files("placements")
+    text = SOURCE_FILES["clusters.yaml"]
+    fleet.commit("main", {"clusters.yaml": None, "clusters/all.yaml": text})
+    fleet.move("placements", fleet.tip("main"))
+    overspill.env["OVERSPILL_CACHE_DIR"] = str(tmp_path / "another")
+    overspill("plan")
+    fleet.move("placements", known)
+    assert overspill.done("restore", "--author", ANN).startswith("Nothing to restore")
+    assert fleet.files("placements") == files
 
 
 @pytest.mark.parametrize("lose", [_rewind, _squash])

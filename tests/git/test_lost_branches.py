@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from reconciler.adapters.git import GitRepository
+from reconciler.adapters.git.branch_judge import KnownTip
 from reconciler.adapters.git.history import FIRST_STEP
-from reconciler.adapters.git.known_tips import KnownTip
 from reconciler.adapters.git.restore import Restoration, RestoreWay
 from reconciler.adapters.git.run import Output, Runner
 from reconciler.errors import InvalidInput, LostBranch, Transient
@@ -608,13 +608,13 @@ def test_look_at_what_is_before_a_commit_cuts_no_history_off(
         new.fetch()
         assert len(new.log(tip)) == len(known) + FIRST_STEP + 10
         side = [remote.commit("side", {"notes.md": str(number)}) for number in range(2)][-1]
-        assert new._branches.known.obtain(side)
+        assert new._branches.commits.obtain(side)
         merged = CommitId(remote.git(*person, "commit-tree", tree, "-p", side, "-p", tip, "-m", "merge"))
         remote.move("placements", merged)
         new.fetch()
         cut = new._branches.shallow()
         assert side in cut
-        assert new._branches.known.own_before(merged) is None
+        assert new._branches.commits.recent(merged).own is None
         assert new._branches.shallow() == cut - {side}
 
 
@@ -698,7 +698,7 @@ def test_known_tip_that_an_engine_names_is_not_forgotten_where_the_search_for_it
         remote.move("placements", None)
         for number in range(80):
             remote.commit("placements", {"notes.md": str(number)}, at=LATER + timedelta(minutes=number))
-        new._branches.known.most = 60
+        new._branches.commits.most = 60
         if is_named:
             new._branches.known.hear(KnownTip(commit=known[-1], reported_by="w2"), new._branches.known.output_ref)
         assert [loss.known for loss in new.fetch().losses] == [known[-1]]
@@ -824,10 +824,10 @@ def test_search_for_a_known_commit_is_bounded(remote: Remote, tmp_path: Path) ->
         remote.commit("placements", {"a": str(number)})
     with GitRepository(remote.url, cache=tmp_path / "new") as repository:
         tip = repository.fetch().output
-        known = repository._branches.known
+        commits = repository._branches.commits
         assert tip is not None
-        assert known.most == COMMITS_READ_BACK.most
-        known.most = 60
-        assert known.contains("refs/heads/placements", tip, KnownTip(commit=first)) is None
-        known.most = 81
-        assert known.contains("refs/heads/placements", tip, KnownTip(commit=first)) is True
+        assert commits.most == COMMITS_READ_BACK.most
+        commits.most = 60
+        assert commits.contains("refs/heads/placements", tip, first) is None
+        commits.most = 81
+        assert commits.contains("refs/heads/placements", tip, first) is True

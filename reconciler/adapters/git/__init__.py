@@ -7,9 +7,11 @@ in an argument list or a message, a forced push.
 `run` starts processes, `remote` checks addresses, `remote_errors` reads what a remote says, `known_hosts` asks ssh
 which keys it knows, `mirror` owns the directory on disk, `branches` follows those of the remote, `objects` reads files,
 `commits` reads commits, `history` walks back through a shallow past, `fastimport` writes, `push` moves branches, and
-`repository` puts them together. `signed_source` and `rewritten_source` remember the source branch, and `decisions`
-reads what was decided on where they do not. `checkout` asks the user's own clone for its origin; `local` reads the
-newest state on this disk, for completion, and `work_tree` what git holds of a checkout, for `check`.
+`repository` puts them together. `known_tips` remembers what our branches had, `branch_judge` says by `mirror_commits`
+whether they have lost that, and `restore` settles it. `signed_source` and `rewritten_source` remember the source
+branch, and `decisions` reads what was decided on where they do not. `checkout` asks the user's own clone for its
+origin; `local` reads the newest state on this disk, for completion, and `work_tree` what git holds of a checkout, for
+`check`.
 """
 
 from __future__ import annotations

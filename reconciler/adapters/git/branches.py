@@ -10,8 +10,9 @@ from reconciler.adapters.git import remote as address
 from reconciler.adapters.git import remote_errors
 from reconciler.adapters.git.commits import parse
 from reconciler.adapters.git.history import FIRST_STEP, GROWTH, History
-from reconciler.adapters.git.known_tips import FETCH, KnownTips
+from reconciler.adapters.git.known_tips import KnownTips
 from reconciler.adapters.git.mirror import Mirror
+from reconciler.adapters.git.mirror_commits import FETCH, MirrorCommits
 from reconciler.adapters.git.objects import Missing, ObjectReader
 from reconciler.adapters.git.remote import Remote
 from reconciler.adapters.git.run import Output, Runner
@@ -70,9 +71,8 @@ class RemoteBranches:
         without news does not prove that `tips` is right."""
         self.renewals = 0
         self._mirror = mirror
-        self.known = KnownTips(
-            runner, self.reader, mirror, committer, output=output, clusters=clusters, deepen=self.deepen
-        )
+        self.commits = MirrorCommits(runner, self.reader, mirror, committer, deepen=self.deepen)
+        self.known = KnownTips(self.commits, mirror, output=output, clusters=clusters)
         if not mirror.exists() or not self._take_refs():
             self._renew()
 

@@ -1,104 +1,65 @@
 """The last known tips of the branches that Overspill writes; the remote is not believed against them.
 
 Each tip is a ref of the mirror, which git moves forward only: no fetch of ours forces one or prunes it. A branch of the
-remote that does not follow its known tip is judged here: it counts as lost, unless the mirror's history was too short
-to see that it follows, or a commit of the branch says that a person has settled it (`Trailer.SUPERSEDES`).
+remote that does not follow its known tip is judged: it counts as lost, unless the mirror's history was too short to see
+that it follows, or a commit of the branch says that a person has settled it (`Trailer.SUPERSEDES`).
 
 A mirror that is made again, and one beside that of the passes (a second process, the sweep in a thread, the desk of
 proposals), hold no such refs at first. For them the known tips are ids without objects, until the branches have been
 fetched and found to follow them. Before each fetch the latter look up what the mirror of the passes knows by then.
 
-What a cluster's engine or a person says a branch has had counts less than what a mirror knows. A branch is judged by it
-once it has all that is known, it counts only if Overspill wrote that commit or one shortly before it, and it takes the
-place of no commit that it does not follow.
+What a cluster's engine or a person says a branch has had counts less than what a mirror knows: see `branch_judge`. Each
+such commit is judged, and settled, by itself. What is known comes before it, unless it follows that.
 """
 
 from __future__ import annotations
 
 import contextlib
-import re
 import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from urllib.parse import quote, unquote
 
 from reconciler.adapters.git import remote as address
-from reconciler.adapters.git.commits import parse
-from reconciler.adapters.git.history import FIRST_STEP, GROWTH
-from reconciler.adapters.git.known_refs import KNOWN, cluster_refs, known_refs, output_ref
+from reconciler.adapters.git.branch_judge import BranchJudge, KnownTip
+from reconciler.adapters.git.known_refs import cluster_refs, known_refs, output_ref
 from reconciler.adapters.git.mirror import Mirror, replace_file
-from reconciler.adapters.git.objects import Missing, ObjectReader
-from reconciler.adapters.git.run import Output, Runner
-from reconciler.core.commits.commit_date import LONGEST_AHEAD, read_date
-from reconciler.core.commits.trailers import Trailer, is_for_cluster, is_own
-from reconciler.errors import Conflict, InvalidInput, Transient
-from reconciler.model.bounds import COMMITS_READ_BACK
+from reconciler.adapters.git.mirror_commits import MirrorCommits
+from reconciler.core.commits.commit_date import read_date
+from reconciler.errors import InvalidInput
 from reconciler.model.branch_loss import BranchLoss, BranchLossKind
 from reconciler.model.ids import CommitId, read_commit_id
-from reconciler.model.tree import Identity, LoggedCommit
 
-# A fetch moves only the refs that its command names: the refspecs of the configuration are for pushes.
-FETCH = ("fetch", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--progress", "--refmap=")
-
-_SEEN = "refs/overspill/seen/"
-"""The branches as the remote has them, where they do not follow what is known."""
 UNTRIED_MEMORY = timedelta(hours=1)
 """How long engines are heard on what the remote had when a mirror on an empty disk first reached it."""
-_MOST_GIVEN_UP = 20
-"""Commits that were given up and are looked at; a person gives up one at a time."""
-_REFUSED = re.compile(r"not our ref|couldn't find remote ref")
-_EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KnownTip:
-    """A commit that a branch of the remote is known to have had."""
-
-    commit: CommitId
-    at: datetime | None = None
-    """Its committer time, None where the mirror does not hold the commit."""
-    reported_by: str = ""
-    """The cluster whose engine reported it, where nothing else knows it; empty also where a person names it."""
 
 
 class KnownTips:
     """Keeps the known tips, and judges branches of the remote that do not follow them."""
 
-    def __init__(
-        self,
-        runner: Runner,
-        reader: ObjectReader,
-        mirror: Mirror,
-        committer: Identity,
-        *,
-        output: str,
-        clusters: str,
-        deepen: Callable[[str, int], None],
-    ) -> None:
+    def __init__(self, commits: MirrorCommits, mirror: Mirror, *, output: str, clusters: str) -> None:
         """Take the full name of the output branch and the prefix of those of clusters; nothing is fetched."""
-        self._runner = runner
-        self._reader = reader
+        self._commits = commits
         self._mirror = mirror
-        self._committer = committer
         self._output, self._clusters = output, clusters
-        self._deepen = deepen
+        self._judge = BranchJudge(commits, output=output)
         self.output_ref = output_ref(output)
         self.cluster_refs = cluster_refs(output)
         self.losses: Mapping[str, BranchLoss] = {}
         """By the full names of the branches."""
-        self.most = COMMITS_READ_BACK.most
-        """Commits of a branch that are searched for a known one."""
         self.expected: dict[str, KnownTip] = {}
         """Known tips that no ref of this mirror holds, by ref."""
-        self.told: dict[str, KnownTip] = {}
-        """What engines and people say that branches have had, by ref of the known tip."""
+        self.named: dict[str, tuple[KnownTip, ...]] = {}
+        """What engines and people say that branches have had, by ref of the known tip; none is empty."""
         self._consulted: dict[str, KnownTip] = {}
         """What the mirror beside this one knew when it was last asked, by ref."""
-        self._consulted_told: dict[str, KnownTip] = {}
-        remembered, self.told = _read(self._file)
+        self._consulted_named: set[tuple[str, KnownTip]] = set()
+        remembered, named = _read(self._file)
         self._expect((), remembered)
+        for ref, tip in named:
+            self._add(ref, tip)
         self.consult()
 
     @property
@@ -116,8 +77,8 @@ class KnownTips:
 
     def doubtful(self, *, with_clusters: bool = True) -> bool:
         """Return whether the next fetch has to be judged even if no branch has moved."""
-        named = (ref for ref in (*self.expected, *self.told) if with_clusters or ref == self.output_ref)
-        return bool(self.losses) or any(map(self._is_followed, named))
+        refs = (ref for ref in (*self.expected, *self.named) if with_clusters or ref == self.output_ref)
+        return bool(self.losses) or any(map(self._is_followed, refs))
 
     def branch(self, ref: str) -> str:
         """Return the full name of the branch of a known tip."""
@@ -143,15 +104,16 @@ class KnownTips:
         beside = self._mirror.beside
         if beside is not None:
             known = {ref: KnownTip(commit=commit) for ref, commit in known_refs(beside / "mirror.git")}
-            remembered, told = _read(beside / "known")
+            remembered, named = _read(beside / "known")
             for ref, tip in (known | remembered).items():
                 if self._is_followed(ref) and self._consulted.get(ref) != tip:
                     self._consulted[ref] = tip
                     if ours.get(ref) != tip.commit:
                         self.expected[ref] = tip
-            for ref, tip in told.items():
-                if self._is_followed(ref) and self._consulted_told.get(ref) != tip:
-                    self._consulted_told[ref] = self.told[ref] = tip
+            for ref, tip in named:
+                if self._is_followed(ref) and (ref, tip) not in self._consulted_named:
+                    self._consulted_named.add((ref, tip))
+                    self._add(ref, tip)
         is_known = any(self._is_followed(ref) for ref in (*self.expected, *ours))
         with contextlib.suppress(OSError):
             is_known = is_known and self._began.stat().st_mtime <= time.time()
@@ -167,289 +129,157 @@ class KnownTips:
 
         The next process hears an engine's word again, and a person's only if the person repeats it.
         """
-        self.told[ref] = tip
+        self._add(ref, tip)
         if tip.reported_by:
             self._write()
 
     def forget_clusters(self) -> None:
         """Expect nothing more of the branches of clusters: the fleet keeps none."""
-        stale = [ref for ref in (*self.expected, *self.told) if ref.startswith(self.cluster_refs)]
+        stale = [ref for ref in (*self.expected, *self.named) if ref.startswith(self.cluster_refs)]
         for ref in stale:
             self.expected.pop(ref, None)
-            self.told.pop(ref, None)
+            self.named.pop(ref, None)
         if stale:
             self._write()
-
-    def own_before(self, commit: CommitId) -> LoggedCommit | None:
-        """Return the newest commit of ours at or shortly before one that the mirror holds; None where there is none.
-
-        A person may have committed on top of it, as by `git revert`. Raises Conflict where neither the mirror nor the
-        remote has what is before it, and Transient where the remote does not answer.
-        """
-        for step in (0, FIRST_STEP):
-            if step:
-                # A relative depth (`--deepen`) reaches along the branches of the remote alone, and none may lead to the
-                # commit any more. This one is past all that the mirror holds, since git cuts off what is deeper.
-                depth = step + int(self._local(["rev-list", "--count", "--all", commit]))
-                done = self._runner.run([*FETCH, f"--depth={depth}", address.NAME, commit], remote=True)
-                if done.status and not _REFUSED.search(done.stderr):
-                    raise Transient(f"looking at what is before commit {commit[:12]}: {done.stderr.strip()}")
-            listed = self._local(["rev-list", "--first-parent", f"--max-count={FIRST_STEP}", commit])
-            commits = [CommitId(name) for name in listed.split()]
-            read = [parse(name, raw) for name, raw in zip(commits, self._reader.read(commits), strict=True)]
-            for each in read:
-                if is_own(each.logged, self._committer):
-                    return each.logged
-            if len(read) == FIRST_STEP or not read[-1].parents or commits[-1] not in self._mirror.shallow():
-                return None
-        raise Conflict(f"looking at what is before commit {commit[:12]}: the remote has nothing of it")
 
     def judge(self, *, with_clusters: bool) -> None:
         """Compare the branches of the remote with what is known, and take over those that follow it.
 
         Raises Transient and InvalidInput as a fetch does.
         """
-        refs = {ref: KnownTip(commit=commit) for ref, commit in known_refs(self._mirror.git_dir)}
-        followed = (ref for ref in {*refs, *self.expected, *self.told} if self._is_followed(ref))
-        known = sorted(ref for ref in followed if with_clusters or ref == self.output_ref)
+        refs = dict(known_refs(self._mirror.git_dir))
+        followed = (ref for ref in {*refs, *self.expected, *self.named} if self._is_followed(ref))
         names = [self._output, *([f"{self._clusters}*"] if with_clusters else [])]
-        listed = self._remote(["ls-remote", "--heads", address.NAME, *names])
+        listed = self._commits.remote(["ls-remote", "--heads", address.NAME, *names])
         tips = {name: commit for commit, name in (line.split("\t") for line in listed.stdout.decode().splitlines())}
         losses: dict[str, BranchLoss] = {}
-        for ref in known:
+        for ref in sorted(ref for ref in followed if with_clusters or ref == self.output_ref):
             branch = self.branch(ref)
             stands = CommitId(tips[branch]) if branch in tips else None
-            own, expected = refs.get(ref), self.expected.get(ref)
-            if own and expected and self._is_outdated(expected.commit, own.commit):
-                expected = None
-            told = self.told.get(ref)
-            for tip in filter(None, (expected, own)):
-                if (stands == tip.commit and ref in refs) or (told and tip.commit == told.commit):
-                    continue
-                loss = self._judge_branch(branch, ref, tip, stands)
-                if loss is not None:
-                    losses[branch] = loss
-                    break
-            if told and branch not in losses and (stands != told.commit or ref not in refs):
-                is_told = told.commit not in {tip.commit for tip in (own, expected) if tip}
-                # That it is known counts for more than who else names it; who does is told all the same.
-                judged = told if is_told else replace(told, reported_by="")
-                loss = self._judge_branch(branch, ref, judged, stands, is_told=is_told)
-                if loss is not None:
-                    losses[branch] = replace(loss, reported_by=told.reported_by)
-        settled = {ref for ref in (*self.expected, *self.told) if ref in known and self.branch(ref) not in losses}
-        for ref in settled:
-            self.expected.pop(ref, None)
-            self.told.pop(ref, None)
+            loss = self._judge_branch(ref, refs.get(ref), stands)
+            if loss is not None:
+                losses[branch] = loss
         self.losses = losses
-        if settled:
+
+    def claims(self, commit: CommitId) -> bool:
+        """Return whether a branch is expected, or said, to have had a commit."""
+        named = (tip.commit for tips in self.named.values() for tip in tips)
+        return commit in {*(tip.commit for tip in self.expected.values()), *named}
+
+    def stand_in(self, commit: CommitId) -> CommitId:
+        """Return the commit of the output branch that a named one stands for; see `BranchJudge.stand_in`."""
+        return self._judge.stand_in(commit, self._output)
+
+    def _judge_branch(self, ref: str, own: CommitId | None, tip: CommitId | None) -> BranchLoss | None:
+        """Judge one branch by all that is known and said of it, and return its loss.
+
+        What it has, or goes on without, is settled, each for itself.
+        """
+        branch = self.branch(ref)
+        lost: list[BranchLoss] = []
+        settled: set[CommitId] = set()
+        expected = self.expected.get(ref)
+        if expected is not None and own is not None and self._is_outdated(expected.commit, own):
+            expected = None
+            settled.add(self.expected[ref].commit)
+        stands = tip if own == tip else None
+        for known, is_known in self._claims(ref, expected, own):
+            if known.commit == own == tip:
+                settled.add(known.commit)
+                continue
+            if tip is not None and stands is None:
+                stands = self._commits.fetch_tip(branch, shallow=not self._commits.holds(known.commit))
+            loss = self._loss(ref, known, stands, is_known=is_known)
+            if loss is None:
+                settled.add(known.commit)
+            else:
+                lost.append(loss)
+        self._move_ref(ref, own, stands, lost)
+        self._settle(ref, settled)
+        return self._latest(lost) if lost else None
+
+    def _claims(self, ref: str, expected: KnownTip | None, own: CommitId | None) -> Iterator[tuple[KnownTip, bool]]:
+        """Yield the commits that a branch is known or said to have had, and whether they are known.
+
+        What is known comes first, then what a person names. That it is known counts for more than who else names it.
+        """
+        held = [] if own is None or (expected and expected.commit == own) else [KnownTip(commit=own)]
+        known = [*filter(None, [expected]), *held]
+        named = {tip.commit: tip for tip in sorted(self.named.get(ref, ()), key=lambda tip: bool(tip.reported_by))}
+        for tip in known:
+            engine = named.pop(tip.commit, tip).reported_by
+            yield replace(tip, reported_by=engine), True
+        for tip in named.values():
+            yield tip, False
+
+    def _loss(self, ref: str, known: KnownTip, tip: CommitId | None, *, is_known: bool) -> BranchLoss | None:
+        """Return the loss of a branch by one commit; what is said counts as the commit that it stands for."""
+        branch = self.branch(ref)
+        if not is_known:
+            try:
+                known = replace(known, commit=self._judge.stand_in(known.commit, branch))
+            except InvalidInput:
+                return None
+        return self._judge.loss(branch, known, tip, is_known=is_known, is_output=ref == self.output_ref)
+
+    def _latest(self, lost: Sequence[BranchLoss]) -> BranchLoss:
+        """Return the first of some losses, or that of a commit that follows it: who restores that restores both."""
+        latest = lost[0]
+        for loss in lost[1:]:
+            if self._follows(loss, latest):
+                latest = loss
+        return latest
+
+    def _follows(self, loss: BranchLoss, other: BranchLoss) -> bool:
+        """Return whether the commit of one loss follows that of another; False where nobody holds both."""
+        if not (self._commits.holds(loss.known) and self._commits.holds(other.known)):
+            return False
+        return self._commits.contains(loss.known, loss.known, other.known, at=other.known_at) is True
+
+    def _move_ref(self, ref: str, own: CommitId | None, tip: CommitId | None, lost: Sequence[BranchLoss]) -> None:
+        """Let the ref hold what is known of a lost branch, else where the branch is.
+
+        What is only said to be lost is held where an engine says it and the branch ends before it, so that what it
+        placed is shown.
+        """
+        known = [loss for loss in lost if loss.is_known]
+        ends = (BranchLossKind.GONE, BranchLossKind.REWOUND)
+        said = [loss for loss in lost if not loss.is_known and loss.reported_by and loss.kind in ends]
+        if held := [loss for loss in known if loss.known == own]:
+            known = [loss for loss in known if loss in held or self._follows(loss, held[0])]
+        new = self._latest(known or said).known if known or said else tip
+        if new is None:
+            if own is not None:
+                self._commits.local(["update-ref", "-d", ref])
+        elif new != own and self._commits.holds(new):
+            self._commits.local(["update-ref", ref, new])
+
+    def _settle(self, ref: str, settled: Collection[CommitId]) -> None:
+        """Expect what a branch has, or goes on without, no more."""
+        named = self.named.pop(ref, ())
+        left = tuple(tip for tip in named if tip.commit not in settled)
+        if left:
+            self.named[ref] = left
+        expected = self.expected.get(ref)
+        is_settled = expected is not None and expected.commit in settled
+        if is_settled:
+            del self.expected[ref]
+        if is_settled or left != named:
             self._write()
 
-    def contains(self, branch: str, tip: CommitId, known: KnownTip) -> bool | None:
-        """Return whether a commit is at or before the tip, and fetch as much history as that takes.
-
-        None where the bound on that was met first. Our own commits are not older than those before them, but for dates
-        that are too far ahead to be followed, so that the search ends at one that is a little older than what is
-        searched for.
-        """
-        step = FIRST_STEP
-        while True:
-            listed = self._local(["rev-list", "--timestamp", tip])
-            commits = {CommitId(name): int(at) for at, name in (line.split() for line in listed.splitlines())}
-            if known.commit in commits:
-                return True
-            shallow = self._mirror.shallow()
-            cut = [commit for commit in commits if commit in shallow]
-            ends = [parse(commit, raw) for commit, raw in zip(cut, self._reader.read(cut), strict=True)]
-            ends = [end for end in ends if end.parents]
-            if not ends or (known.at and all(self._is_before_all(end.logged, known.at) for end in ends)):
-                return False
-            if len(commits) >= self.most:
-                return None
-            with contextlib.suppress(Conflict):
-                self._deepen(branch, min(len(commits) + step, self.most))
-            if self._mirror.shallow() == shallow:
-                return False  # the remote has no more of it
-            step *= GROWTH
+    def _add(self, ref: str, tip: KnownTip) -> None:
+        """Add what somebody says a branch has had; an engine's word counts where a person says the same."""
+        others = [each for each in self.named.get(ref, ()) if each.commit != tip.commit]
+        same = [each for each in self.named.get(ref, ()) if each.commit == tip.commit]
+        self.named[ref] = (*others, same[0] if same and not tip.reported_by else tip)
 
     def _is_followed(self, ref: str) -> bool:
         """Return whether a ref is for the output branch or that of a cluster: a mirror may serve other outputs too."""
         return ref == self.output_ref or ref.startswith(self.cluster_refs)
 
-    def _is_before_all(self, commit: LoggedCommit, at: datetime) -> bool:
-        """Return whether no commit before one can have been made at a moment."""
-        return is_own(commit, self._committer) and commit.at < at <= commit.at + LONGEST_AHEAD
-
-    def holds(self, commit: CommitId) -> bool:
-        """Return whether the mirror holds a commit."""
-        return self._reader.holds(commit)
-
-    def obtain(self, commit: CommitId) -> bool:
-        """Fetch a commit from another mirror on this disk or, by its id, from the remote, if either has it."""
-        if self.holds(commit):
-            return True
-        self.fetch_beside(f"+{KNOWN}*:{_SEEN}*")
-        if not self.holds(commit):
-            self._runner.run([*FETCH, "--depth=1", address.NAME, commit], remote=True)
-        return self.holds(commit)
-
-    def fetch_beside(self, refspec: str) -> None:
-        """Fetch refs from mirrors that were put aside and from that of the passes, if that is another one and has them.
-
-        What was put aside comes first, since it knows the least: a ref of the mirror of the passes replaces its own.
-        """
-        beside = self._mirror.beside
-        mirrors = [] if beside is None else [beside / self._mirror.aside.name, beside / "mirror.git"]
-        local = replace(self._runner, environment={**self._runner.environment, "GIT_ALLOW_PROTOCOL": "file"})
-        for mirror in (self._mirror.aside, *mirrors):
-            if mirror.is_dir():
-                local.run([*FETCH, "--update-shallow", str(mirror), refspec])
-
-    def seen_ref(self, branch: str) -> str:
-        """Return the ref of a branch as the remote has it, while it does not follow what is known."""
-        return f"{_SEEN}{quote(branch, safe='')}"
-
-    def _judge_branch(
-        self, branch: str, ref: str, known: KnownTip, tip: CommitId | None, *, is_told: bool = False
-    ) -> BranchLoss | None:
-        """Return the loss of a branch that has come from a known commit to another one, or to nothing.
-
-        Where there is none, the ref of the known tip is moved to where the branch is.
-        """
-        if tip is not None:
-            seen = self.seen_ref(branch)
-            depth = [] if self.holds(known.commit) else ["--depth=1"]
-            self._remote([*FETCH, *depth, address.NAME, f"+{branch}:{seen}"])
-            kind = self._local(["cat-file", "-t", seen]).strip()
-            if kind != "commit":
-                raise InvalidInput(
-                    f"reading the remote: its branch {branch.removeprefix('refs/heads/')} points to a {kind}, not to a"
-                    " commit (delete it there, or choose another branch)"
-                )
-            tip = CommitId(self._local(["rev-parse", seen]).strip())
-        held = self.obtain(known.commit)
-        if is_told and held and not self._is_of(ref, known.commit):
-            return None
-        known = replace(known, at=self._time(known.commit) or known.at)
-        if tip is None:
-            if self._is_empty_cluster(ref, known.commit):
-                self._local(["update-ref", "-d", ref])
-                return None
-            if not is_told or known.reported_by:
-                self._keep(ref, known.commit)
-            return self._lost(branch, BranchLossKind.GONE, known, None)
-        contained = self.contains(branch, tip, known)
-        if contained or (contained is None and known.reported_by) or self._is_settled(tip, known):
-            self._local(["update-ref", ref, tip])
-            return None
-        loss = self._relate(branch, known, tip)
-        if not is_told or (known.reported_by and loss.kind is BranchLossKind.REWOUND):
-            self._keep(ref, known.commit)
-        return loss
-
-    def _is_of(self, ref: str, commit: CommitId) -> bool:
-        """Return whether a commit that somebody names is of the output branch, or of that of a cluster, by its ref.
-
-        Commits for branches of clusters say which one of the output branch they stand for.
-        """
-        try:
-            own = self.own_before(commit)
-        except Conflict:
-            return True  # nobody can say otherwise
-        return own is not None and is_for_cluster(own) == (ref != self.output_ref)
-
-    def _keep(self, ref: str, commit: CommitId) -> None:
-        """Let the ref hold a known commit, where the mirror holds it."""
-        if self.holds(commit):
-            self._local(["update-ref", ref, commit])
-
-    def _relate(self, branch: str, known: KnownTip, tip: CommitId) -> BranchLoss:
-        """Say how a branch relates to a known commit that it does not follow."""
-        if not self.holds(known.commit):
-            return self._lost(branch, BranchLossKind.REPLACED, known, tip)
-        if self._is_before(tip, known.commit):
-            return self._lost(branch, BranchLossKind.REWOUND, known, tip)
-        shared = self._runner.run(["merge-base", known.commit, tip]).status == 0
-        if not shared and self._is_cut(known.commit):
-            # The history of the known commit may be too short in the mirror: the remote may still have more of it.
-            self._runner.run([*FETCH, f"--depth={COMMITS_READ_BACK.most}", address.NAME, known.commit], remote=True)
-            if self._is_before(tip, known.commit):
-                return self._lost(branch, BranchLossKind.REWOUND, known, tip)
-            shared = self._runner.run(["merge-base", known.commit, tip]).status == 0
-        kind = BranchLossKind.DIVERGED if shared else BranchLossKind.REPLACED
-        unknown = int(self._local(["rev-list", "--count", tip, f"^{known.commit}"]))
-        return self._lost(branch, kind, known, tip, unknown=unknown)
-
-    def _lost(
-        self, branch: str, kind: BranchLossKind, known: KnownTip, tip: CommitId | None, *, unknown: int = 0
-    ) -> BranchLoss:
-        return BranchLoss(
-            branch=branch.removeprefix("refs/heads/"),
-            kind=kind,
-            known=known.commit,
-            known_at=known.at,
-            tip=tip,
-            tip_at=self._time(tip) if tip else None,
-            unknown=unknown,
-            reported_by=known.reported_by,
-            is_output=branch == self._output,
-        )
-
-    def _is_settled(self, tip: CommitId, known: KnownTip) -> bool:
-        """Return whether commits give the known one up by a person's word, itself or what came after it.
-
-        What they give up may have given up earlier losses itself, and is obtained where the mirror lacks it: a person's
-        word about another loss, as in a copy of the repository, settles nothing here.
-        """
-        asked, looked_at = [tip], set[CommitId]()
-        while asked and len(looked_at) < _MOST_GIVEN_UP:
-            given_up = [commit for commit in self._given_up(asked.pop(0), known) if commit not in looked_at]
-            if known.commit in given_up:
-                return True
-            for commit in given_up:
-                looked_at.add(commit)
-                if self.obtain(commit):
-                    if self.contains(commit, commit, known):
-                        return True
-                    asked.append(commit)
-        return False
-
-    def _given_up(self, tip: CommitId, known: KnownTip) -> list[CommitId]:
-        """List what commits at or before a tip, and not before the known commit, give up, the newest first."""
-        exclude = [f"^{known.commit}"] if self.holds(known.commit) else []
-        grep = ["--fixed-strings", f"--grep={Trailer.SUPERSEDES}: "]
-        commits = [CommitId(commit) for commit in self._local(["rev-list", *grep, tip, *exclude]).split()]
-        logs = (parse(commit, raw).logged for commit, raw in zip(commits, self._reader.read(commits), strict=True))
-        given_up: list[CommitId] = []
-        for logged in logs:
-            with contextlib.suppress(ValueError):
-                given_up.append(read_commit_id(Trailer.SUPERSEDES.read(logged)))
-        return given_up
-
     def _is_outdated(self, expected: CommitId, own: CommitId) -> bool:
         """Return whether what is expected is known already: the mirror has a later commit of the branch."""
-        return expected != own and self.holds(expected) and self._is_before(expected, own)
-
-    def _is_before(self, commit: CommitId, later: CommitId) -> bool:
-        return self._runner.run(["merge-base", "--is-ancestor", commit, later]).status == 0
-
-    def _is_cut(self, commit: CommitId) -> bool:
-        """Return whether the mirror holds a part of a commit's history only."""
-        shallow = self._mirror.shallow()
-        return any(name in shallow for name in self._local(["rev-list", commit]).split())
-
-    def _is_empty_cluster(self, ref: str, commit: CommitId) -> bool:
-        """Return whether this is the branch of a cluster that held nothing any more: a person may remove that."""
-        if ref == self.output_ref or not self.holds(commit):
-            return False
-        return self._local(["rev-parse", f"{commit}^{{tree}}"]).strip() == _EMPTY_TREE
-
-    def _time(self, commit: CommitId) -> datetime | None:
-        try:
-            (raw,) = self._reader.read([commit])
-        except Missing:
-            return None
-        return parse(commit, raw).logged.at
+        return expected != own and self._commits.holds(expected) and self._commits.is_before(expected, own)
 
     def _expect(self, refs: Iterable[tuple[str, CommitId]], noted: Mapping[str, KnownTip]) -> None:
         """Expect known tips; what was expected before came from the remote long ago, and goes first."""
@@ -469,35 +299,26 @@ class KnownTips:
 
     def _write(self) -> None:
         """Note the expected tips, and what engines say, for the next process."""
-        reported = [(ref, tip) for ref, tip in self.told.items() if tip.reported_by]
+        reported = ((ref, tip) for ref, tips in sorted(self.named.items()) for tip in tips if tip.reported_by)
         lines = (
             f"{ref} {tip.commit} {int(tip.at.timestamp()) if tip.at else '-'} {quote(tip.reported_by)}\n"
-            for ref, tip in (*sorted(self.expected.items()), *sorted(reported))
+            for ref, tip in (*sorted(self.expected.items()), *reported)
         )
         replace_file(self._file, "".join(lines))
 
-    def _remote(self, arguments: list[str]) -> Output:
-        done = self._runner.run(arguments, remote=True)
-        if done.status:
-            raise Transient(f"comparing the branches with what is known: {done.stderr.strip()}")
-        return done
 
-    def _local(self, arguments: list[str]) -> str:
-        done = self._runner.run(arguments)
-        if done.status:
-            raise Transient(f"git {arguments[0]} in the mirror: {done.stderr.strip()}")
-        return done.stdout.decode()
-
-
-def _read(file: Path) -> tuple[dict[str, KnownTip], dict[str, KnownTip]]:
-    """Read the tips that a process before knew, and what engines had told it; unreadable lines are none."""
+def _read(file: Path) -> tuple[dict[str, KnownTip], list[tuple[str, KnownTip]]]:
+    """Read the tips that a process before knew, and those that engines had named; unreadable lines are none."""
     remembered: dict[str, KnownTip] = {}
-    told: dict[str, KnownTip] = {}
+    named: list[tuple[str, KnownTip]] = []
     with contextlib.suppress(OSError, UnicodeDecodeError):
         for line in file.read_text(encoding="utf-8").splitlines():
             with contextlib.suppress(ValueError):
                 ref, commit, at, *by = line.split(" ")
                 moment = None if at == "-" else read_date(at)
                 tip = KnownTip(commit=read_commit_id(commit), at=moment, reported_by=unquote(" ".join(by)))
-                (told if tip.reported_by else remembered)[ref] = tip
-    return remembered, told
+                if tip.reported_by:
+                    named.append((ref, tip))
+                else:
+                    remembered[ref] = tip
+    return remembered, named

@@ -12,13 +12,13 @@ from typing import Self
 
 from reconciler.adapters.git import push, restore
 from reconciler.adapters.git import remote as address
+from reconciler.adapters.git.branch_judge import KnownTip
 from reconciler.adapters.git.branches import RemoteBranches, branch_ref
 from reconciler.adapters.git.commits import StoredCommit, parse
 from reconciler.adapters.git.delivery_refs import DeliveryRefs
 from reconciler.adapters.git.fastimport import projected_stream, stream
 from reconciler.adapters.git.history import History
 from reconciler.adapters.git.known_refs import cluster_refs, output_ref
-from reconciler.adapters.git.known_tips import KnownTip
 from reconciler.adapters.git.mirror import SETTINGS, Mirror
 from reconciler.adapters.git.objects import (
     MirrorFiles,
@@ -42,12 +42,12 @@ from reconciler.adapters.git.signed_source import SignedSource
 from reconciler.adapters.git.signing import AllowedSigners, SigningKey, open_signer, scratch_directory, signed
 from reconciler.core.commits.branch_loss import refusal
 from reconciler.core.commits.commit_date import date_after
-from reconciler.core.commits.trailers import Trailer, is_for_cluster, is_own
+from reconciler.core.commits.trailers import is_own
 from reconciler.core.fleet.path_history import PathHistories
 from reconciler.errors import Conflict, InvalidInput, OverspillError, Transient
 from reconciler.model.bounds import SOURCE_HISTORY
 from reconciler.model.branch_loss import ReportedCommit
-from reconciler.model.ids import BlobId, ClusterName, CommitId, TreeId, read_commit_id
+from reconciler.model.ids import BlobId, ClusterName, CommitId, TreeId
 from reconciler.model.tree import (
     ROOT,
     AddedFiles,
@@ -520,38 +520,21 @@ class GitRepository:
     def expect_known(self, commit: CommitId) -> CommitId:
         """Hear from a person that the output branch has had a commit; the next fetch judges the branch by it.
 
-        Returns the commit by which it is judged: for one of a cluster's branch, that of the output branch for which it
-        stands. Raises InvalidInput where somebody holds the commit and Overspill has written none at or shortly before
-        it.
+        Returns the commit by which it is judged, which is an earlier one where that is of another branch. Raises
+        InvalidInput where it is of another branch and stands for no commit of the output branch.
         """
         known = self._branches.known
-        of_output = {tips[known.output_ref].commit for tips in (known.expected, known.told) if known.output_ref in tips}
-        if checked_id(commit) in {*of_output, self._branches.tips.output}:
+        expected = known.expected.get(known.output_ref)
+        if checked_id(commit) in {expected.commit if expected else None, self._branches.tips.output}:
             return commit
-        if known.obtain(commit):
-            commit = self._of_output(commit)
-        if commit not in {tip.commit for tip in (*known.expected.values(), *known.told.values())}:
+        commit = known.stand_in(commit)
+        if not known.claims(commit):
             known.hear(KnownTip(commit=commit), known.output_ref)
         return commit
 
-    def _of_output(self, commit: CommitId) -> CommitId:
-        """Return a commit that the mirror holds, or that of the output branch for which it stands."""
-        try:
-            own = self._branches.known.own_before(commit)
-        except Conflict:
-            return commit
-        if own is not None and not is_for_cluster(own):
-            return commit
-        output = self._branches.output.removeprefix("refs/heads/")
-        remedy = "(name the last commit of that branch, as the engine of a cluster shows it)"
-        if own is None:
-            why = "Overspill has written neither it nor one shortly before it"
-            raise InvalidInput(f"commit {commit[:12]} does not belong to branch {output}: {why} {remedy}")
-        try:
-            return read_commit_id(Trailer.OUTPUT.read(own))
-        except ValueError as error:
-            why = "it is of a cluster's branch, and names no commit of the output branch"
-            raise InvalidInput(f"commit {commit[:12]} does not belong to branch {output}: {why} {remedy}") from error
+    def named_commits(self) -> frozenset[CommitId]:
+        """Return the commits that engines or people say branches have had, and that are not settled."""
+        return frozenset(tip.commit for tips in self._branches.known.named.values() for tip in tips)
 
     def rehearse_signature(self) -> None:
         """Sign nothing in particular; see `ports.PushRehearsal`."""

@@ -19,7 +19,7 @@ from reconciler.adapters.git import remote_errors
 from reconciler.adapters.git.branches import RemoteBranches
 from reconciler.adapters.git.decisions import decided_on
 from reconciler.adapters.git.history import History
-from reconciler.adapters.git.known_tips import FETCH
+from reconciler.adapters.git.mirror_commits import FETCH
 from reconciler.adapters.git.objects import parse_changes, parse_entries
 from reconciler.adapters.git.signed_source import SignedSource, UncheckedSignature
 from reconciler.core.fleet.path_history import CommitFiles, PathHistories, PathHistory, written_files
@@ -93,7 +93,7 @@ class RewrittenSource:
     def _remembered(self) -> CommitId | None:
         """Return the last tip, by this mirror or by that of the passes."""
         if not self._refs(self._last):
-            self._branches.known.fetch_beside(f"+{self._place}*:{self._place}*")
+            self._branches.commits.fetch_beside(f"+{self._place}*:{self._place}*")
         return dict(self._refs(self._last)).get(self._last)
 
     def _recall(self) -> None:
@@ -139,14 +139,14 @@ class RewrittenSource:
     def _obtain(self, commit: CommitId) -> bool:
         """Fetch a commit by its id if the mirror lacks it; False where the remote does not hand it out."""
         branches = self._branches
-        if branches.known.holds(commit):
+        if branches.commits.holds(commit):
             return True
         done = branches.runner.run([*FETCH, "--depth=1", address.NAME, commit], remote=True)
         if done.status and not any(words in done.stderr for words in _ABSENT):
             # Whatever the remote says of it, the mirror is not to blame: it is kept.
             doing = f"fetching commit {commit[:12]}, which was decided on"
             raise remote_errors.failure(doing, branches.remote.redact(done.stderr), branches.remote)
-        return branches.known.holds(commit)
+        return branches.commits.holds(commit)
 
     def _former_histories(self, commit: CommitId, paths: Collection[str]) -> dict[str, PathHistory]:
         history = self._history()

@@ -139,9 +139,9 @@ class SignedSource:
         read = ["for-each-ref", "--format=%(objectname)", self._ref]
         noted = self._branches.local(read).decode().strip()
         if not noted:
-            if self._found is not None and self._branches.known.obtain(self._found.commit):
+            if self._found is not None and self._branches.commits.obtain(self._found.commit):
                 return self._found.commit
-            self._branches.known.fetch_beside(f"+{self._ref}:{self._ref}")
+            self._branches.commits.fetch_beside(f"+{self._ref}:{self._ref}")
             noted = self._branches.local(read).decode().strip()
         return CommitId(noted) if noted else None
 
@@ -171,7 +171,7 @@ class SignedSource:
     def _decided_on(self) -> CommitId | None:
         """Return the commit that was decided on last; None if nobody has it."""
         named = next(decided_on(self._branches, self._committer, most=_MOST_FOREIGN), None)
-        return named if named is not None and self._branches.known.obtain(named) else None
+        return named if named is not None and self._branches.commits.obtain(named) else None
 
     def _may_follow(self, new: CommitId, old: CommitId) -> bool:
         if new == old:

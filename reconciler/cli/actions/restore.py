@@ -6,6 +6,7 @@ import random
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
 import click
@@ -40,78 +41,117 @@ _WORDS: Mapping[RestoreWay, str] = {
 }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Outcome:
+    """What a restore has done, or would do first."""
+
+    drafted: tuple[Restoration, ...] = ()
+    """In the order in which they are pushed."""
+    given_up: tuple[str, ...] = ()
+    """What of the ledger goes with them, in words."""
+    left: tuple[BranchLoss, ...] = ()
+    """Losses that stay, since nobody holds the known commit."""
+    waiting: tuple[CommitId, ...] = ()
+    """Named commits that are compared with the branches once these are settled."""
+
+
 def restore(
     settings: Settings, *, accept: bool, commit: str | None, author: str | None, dry_run: bool, form: options.Output
 ) -> None:
     """Push back what branches have lost, or give it up; with `dry_run` only say how.
 
-    Exits with 1 where a branch is left as it is, since nobody holds its known commit.
+    What is known here is settled first, and then whatever else engines or the person name, until nothing is left. Exits
+    with 1 where a branch is left as it is, since nobody holds its known commit.
     """
     if commit is not None and re.fullmatch(r"[0-9a-f]{40}|[0-9a-f]{64}", commit) is None:
         raise click.UsageError(f"--commit: {commit!r} is not the full id of a commit")
     person = None if dry_run and author is None else named_person(author)
+    outcome = _Outcome()
     with notifying(settings) as (world, memory, repository):
         writer = person or world.author
 
-        def attempt() -> tuple[list[Restoration], Sequence[str], Sequence[BranchLoss]]:
-            _judge(repository, memory, commit)
+        def attempt() -> _Outcome:
+            _judge(repository, memory)
             drafted = repository.draft_restoration(accept=accept, now=world.clock.now(), person=writer)
-            lost = _describe_lost(memory, drafted)
+            given_up = _describe_lost(memory, drafted)
             settled = {each.loss.branch for each in drafted}
             left = [loss for loss in repository.tips().losses if loss.branch not in settled]
+            waiting = repository.named_commits() - {loss.known for loss in repository.tips().losses}
             if not dry_run and drafted:
                 repository.carry_out_restoration(drafted)
-            return drafted, lost, left
+            return _Outcome(
+                drafted=tuple(drafted), given_up=tuple(given_up), left=tuple(left), waiting=tuple(sorted(waiting))
+            )
 
-        drafted, lost, left = retry_conflicts(attempt, random=random.random)
+        if commit is not None:
+            _expect(repository, CommitId(commit))
+        try:
+            while True:
+                done = retry_conflicts(attempt, random=random.random)
+                outcome = replace(
+                    done,
+                    drafted=(*outcome.drafted, *done.drafted),
+                    given_up=(*outcome.given_up, *done.given_up),
+                )
+                if dry_run or not done.drafted or not done.waiting:
+                    break
+        except OverspillError:
+            if outcome.drafted:
+                _report(repository.tips(), outcome, dry_run=dry_run, form=form, is_whole=False)
+            raise
         tips = repository.tips()
-    if not drafted and tips.output is None:
+    if not outcome.drafted and tips.output is None:
         raise InvalidInput(
             f"restoring branch {settings.output_branch}: the remote has no such branch, and no earlier commit of it is"
             f" known here ({_ELSEWHERE})"
         )
+    _report(tips, outcome, dry_run=dry_run, form=form)
+    if outcome.left:
+        raise click.exceptions.Exit(1)
+
+
+def _report(tips: Tips, outcome: _Outcome, *, dry_run: bool, form: options.Output, is_whole: bool = True) -> None:
+    """Print what is settled and how, what is given up by it, and what is left; more is lost where it is not whole."""
     if form == "json":
         printing.json_out(
             {
                 "dryRun": dry_run,
-                "branches": [_row(each) for each in drafted],
-                "givenUp": list(lost),
-                "left": [loss.branch for loss in left],
+                "branches": [_row(each) for each in outcome.drafted],
+                "givenUp": list(outcome.given_up),
+                "left": [loss.branch for loss in outcome.left],
             }
         )
-    else:
-        _print_all(tips, drafted, lost, left, dry_run=dry_run)
-    if left:
-        raise click.exceptions.Exit(1)
-
-
-def _print_all(
-    tips: Tips, drafted: Sequence[Restoration], lost: Sequence[str], left: Sequence[BranchLoss], *, dry_run: bool
-) -> None:
-    """Print what is settled and how, what is given up by it, and what is left."""
-    if not drafted and tips.output is not None and tips.output_at is not None:
+        return
+    if not outcome.drafted and tips.output is not None and tips.output_at is not None:
         last = f"{tips.output[:12]} of {format_time(tips.output_at)}"
         printing.sentence(f"Nothing to restore: the remote has all that is known here, up to {last}.")
         printing.sentence(f"If it should have more, {_ELSEWHERE}.")
-    for each in drafted:
+    for each in outcome.drafted:
         _print(each, dry_run=dry_run)
-    for line in lost:
+    for line in outcome.given_up:
         printing.sentence(f"Given up: {line}." if not dry_run else f"This gives up {line}.")
-    for loss in left:
+    for loss in outcome.left:
         printing.sentence(
             f"{loss.branch} is left as it is: {describe_loss(loss)}; neither this machine nor the remote holds"
             f" {loss.known[:12]} ({UNHELD_REMEDY})."
         )
-    if left:
+    if dry_run and outcome.drafted and outcome.waiting:
+        names = join_names([commit[:12] for commit in outcome.waiting])
+        printing.sentence(f"Once that is done, a restore goes on with {names}.")
+    if outcome.left:
         printing.sentence(f"{NOTHING_WRITTEN[0].upper()}{NOTHING_WRITTEN[1:]}.")
-    elif drafted and not dry_run:
+    elif outcome.drafted and not dry_run and is_whole:
         printing.sentence("A running daemon goes on at its next look.")
 
 
-def _judge(repository: GitRepository, memory: Memory, commit: str | None) -> None:
-    """Compare the branches of the remote with what is known here, and with a commit that a person names."""
-    if commit is not None and (meant := repository.expect_known(CommitId(commit))) != commit:
-        printing.note(f"{commit[:12]} is of a cluster's branch, and stands for {meant[:12]} of the output branch.")
+def _expect(repository: GitRepository, commit: CommitId) -> None:
+    """Hear from a person that the output branch has had a commit."""
+    if (meant := repository.expect_known(commit)) != commit:
+        printing.note(f"{commit[:12]} is of another branch, and stands for {meant[:12]} of the output branch.")
+
+
+def _judge(repository: GitRepository, memory: Memory) -> None:
+    """Compare the branches of the remote with what is known here, and with the commits that somebody has named."""
     tips = repository.fetch()
     if _follows_clusters(memory, tips):
         repository.branches()

@@ -21,7 +21,8 @@ _WAYS_OUT = (
 def describe_loss(loss: BranchLoss) -> str:
     """Say in one clause what is known of a branch, and where the remote has it now."""
     known = f"{loss.known[:12]}{f' of {format_time(loss.known_at)}' if loss.known_at else ''}"
-    source = f"the engine of {loss.reported_by} has applied" if loss.reported_by else "it was last seen at"
+    source = "it was last seen at" if loss.is_known else "a person has named"
+    source = f"the engine of {loss.reported_by} has applied" if loss.reported_by else source
     tip = f"{loss.tip[:12]}{f' of {format_time(loss.tip_at)}' if loss.tip_at else ''}" if loss.tip else ""
     match loss.kind:
         case BranchLossKind.GONE:

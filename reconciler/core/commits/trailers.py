@@ -106,6 +106,15 @@ def is_for_cluster(commit: LoggedCommit) -> bool:
     return settles or Trailer.OUTPUT.among(commit)
 
 
+def is_written_for(commit: LoggedCommit, branch: str, *, is_output: bool) -> bool:
+    """Return whether a commit of ours was written for a branch, by its short name.
+
+    Commits of earlier versions name no branch; they are only known to be of an output branch, or of a cluster's.
+    """
+    named = Trailer.BRANCH.read(commit)
+    return named == branch if named else is_for_cluster(commit) is not is_output
+
+
 def trailers(change: Change, source: CommitId, demand: str = "", request_id: str = "") -> str:
     """Write the trailers of a change that was decided on this commit of the source branch, and on this past demand.
 
