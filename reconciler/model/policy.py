@@ -274,6 +274,11 @@ class Distribution:
         return self.max_clusters is not None or self.min_clusters > 0 or bool(self.spread_constraints)
 
     @property
+    def is_capped(self) -> bool:
+        """Whether the number of clusters, or of values of a label, has an upper bound."""
+        return self.max_clusters is not None or any(bound.max_groups is not None for bound in self.spread_constraints)
+
+    @property
     def spreads(self) -> bool:
         """Whether more than one cluster, or value of a label, has to have replicas."""
         return self.min_clusters > 1 or any(bound.min_groups > 1 for bound in self.spread_constraints)

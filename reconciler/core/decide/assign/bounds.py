@@ -56,11 +56,10 @@ def describe_label_values(number: int, bound: SpreadConstraint) -> str:
 def left_out(division: Division, policy: BurstPolicy) -> Iterator[Refusal]:
     """Refuse the clusters that have room and are beyond an upper bound of the policy, with that bound."""
     taken = [cluster for cluster, replicas in sorted(division.counts.items()) if replicas]
-    groups = [share.groups for share in division.chosen if share.groups and division.counts.get(share.cluster)]
     for share in division.left_out:
         if not share.free:
             continue
-        most, field = _upper_bound(share, len(taken), groups, policy.distribution)
+        most, field = _upper_bound(share, len(taken), division.groups, policy.distribution)
         yield Refusal(
             cluster=share.cluster,
             reason=Reason.SPREAD_LIMIT,

@@ -60,7 +60,7 @@ def choose(
     Without an upper bound these are all that have some or take some.
     """
     fit = sorted((share for share in shares if share.most), key=precedence)
-    if not distribution.is_bounded:
+    if not distribution.is_capped:
         return tuple(fit)
     choice = _Choice(more=more, fit=fit, distribution=distribution)
     return tuple(sorted(choice.best(), key=precedence))
@@ -82,18 +82,22 @@ def seeds(shares: Sequence[ClusterShare], distribution: Distribution) -> tuple[C
     `shares` are in order of preference; those that keep replicas count already. The one that brings most bounds nearer
     is first.
     """
-    reaching, new = _Reaching(distribution), list[ClusterShare]()
-    for share in shares:
+    reaching, new, left = _Reaching(distribution), list[ClusterShare](), dict[Groups, list[tuple[int, ClusterShare]]]()
+    for place, share in enumerate(shares):
         if share.keeps:
             reaching.add(share.groups)
-    left = [share for share in shares if not share.keeps]
+        else:
+            left.setdefault(share.groups, []).append((-place, share))
+    for alike in left.values():
+        alike.reverse()
     while left and reaching.lacks:
-        best = max(left, key=lambda share: reaching.gain(share.groups))
-        if not reaching.gain(best.groups):
+        # Shares with the same values help equally: only the first of them is compared.
+        best = max(left, key=lambda groups: (reaching.gain(groups), left[groups][-1][0]))
+        if not reaching.gain(best):
             break
-        reaching.add(best.groups)
-        new.append(best)
-        left.remove(best)
+        reaching.add(best)
+        new.append(left[best].pop()[1])
+        left = {groups: alike for groups, alike in left.items() if alike}
     return tuple(new)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from reconciler.core.decide.distribution import aggregated, balanced, cluster_bounds, ordered, weighted
-from reconciler.core.decide.distribution.cluster_bounds import Reached
+from reconciler.core.decide.distribution.cluster_bounds import Groups, Reached
 from reconciler.core.decide.distribution.strategy import ClusterShare, Strategy, grades
 from reconciler.model.ids import ClusterName
 from reconciler.model.policy import Distribution, StrategyName
@@ -32,8 +32,8 @@ class Division:
     counts: Mapping[ClusterName, int]
     # The words that speak for each cluster that gets more than it keeps.
     because: Mapping[ClusterName, str]
-    # The clusters that take part, as they are preferred.
-    chosen: tuple[ClusterShare, ...] = ()
+    # The values that these clusters have of the labels that the policy spreads over.
+    groups: tuple[Groups, ...] = ()
     # The clusters that have room and may take no part, for the bounds of the policy.
     left_out: tuple[ClusterShare, ...] = ()
     # Where a lower bound cannot be reached: what can be. Then none gets a second replica.
@@ -70,7 +70,7 @@ def share_out(
     return Division(
         counts=counts,
         because=_because(chosen, counts, sown, distribution, beyond),
-        chosen=chosen,
+        groups=tuple(share.groups for share in raised if share.keeps and share.groups),
         left_out=tuple(sorted(left_out, key=prefers)),
         out_of_reach=out_of_reach,
     )
