@@ -332,7 +332,9 @@ def _choices(targets: Sequence[ClusterShare], distribution: Distribution) -> Ite
     for number in range(len(others) + 1):
         for new in combinations(others, number):
             chosen = (*begun, *new)
-            clusters = distribution.max_clusters is None or len(chosen) <= distribution.max_clusters
+            clusters = distribution.max_clusters is None or all(
+                len(chosen) + kept <= distribution.max_clusters for kept in (0, *_kept_places(begun, new, distribution))
+            )
             within = (
                 bound.max_groups is None
                 or len({each.groups[index] for each in chosen})
@@ -341,6 +343,16 @@ def _choices(targets: Sequence[ClusterShare], distribution: Distribution) -> Ite
             )
             if not new or (clusters and all(within)):
                 yield chosen
+
+
+def _kept_places(
+    begun: Sequence[ClusterShare], new: Sequence[ClusterShare], distribution: Distribution
+) -> Iterator[int]:
+    """Yield the places that are kept for missing values of each label, where a cluster takes one for a known value."""
+    for index, bound in enumerate(distribution.spread_constraints):
+        before, after = ({each.groups[index] for each in shares} for shares in (begun, (*begun, *new)))
+        if len(new) > len(after) - len(before):
+            yield max(0, bound.min_groups - len(after))
 
 
 def _worth(chosen: Sequence[ClusterShare], more: int, distribution: Distribution) -> tuple[int, ...]:
@@ -352,7 +364,7 @@ def _worth(chosen: Sequence[ClusterShare], more: int, distribution: Distribution
 
 
 @given(_targets(), TOTALS, _distributions())
-def test_no_choice_within_the_bounds_holds_more_or_needs_only_clusters_that_come_earlier(
+def test_first_choice_is_made_of_those_that_reach_and_hold_most(
     targets: tuple[ClusterShare, ...], more: int, distribution: Distribution
 ) -> None:
     if len(distribution.spread_constraints) > 1:
@@ -360,33 +372,33 @@ def test_no_choice_within_the_bounds_holds_more_or_needs_only_clusters_that_come
         distribution = replace(distribution, max_clusters=None)
     prefers, choices = preference(distribution.strategy), [*_choices(targets, distribution)]
     chosen = choose(more, targets, distribution, prefers)
-    assert chosen in {tuple(sorted(choice, key=prefers)) for choice in choices}
-    worth = max(_worth(choice, more, distribution) for choice in choices)
-    best = (choice for choice in choices if _worth(choice, more, distribution) == worth)
-    end = min(max((prefers(share) for share in choice if not share.keeps), default=()) for choice in best)
-    needed = [share for share in chosen if share.keeps or prefers(share) <= end]
-    assert _worth(needed, more, distribution) == worth
+    most = max(_worth(choice, more, distribution) for choice in choices)
+    assert _worth(chosen, more, distribution) == most
+    places = {share: place for place, share in enumerate(sorted(targets, key=prefers))}
+    best = (choice for choice in choices if _worth(choice, more, distribution) == most)
+    # Of two of which one begins with the other, the longer one is first.
+    ordered = ([*sorted(places[share] for share in choice), len(places)] for choice in best)
+    assert [*(places[share] for share in chosen), len(places)] == min(ordered)
 
 
 EU_OR_US = [target("2", 1, group="eu"), *(target(name, 5, group="us") for name in ("3", "4"))]
 
 
-def test_of_choices_that_suffice_the_one_is_taken_whose_last_cluster_comes_first() -> None:
-    """Karmada's score of a region is the mean of those of its clusters that hold the replicas."""
-    rented = target("5", 40, group="eu")
-    one = Distribution(spread_constraints=spread_over("region", max_groups=1))
-    assert share_out(10, [*EU_OR_US, rented], one).counts == {"worker-3": 5, "worker-4": 5}
-    assert share_out(11, [*EU_OR_US, rented], one).counts == {"worker-2": 1, "worker-5": 10}
-    two = Distribution(max_clusters=2)
-    assert share_out(10, [*EU_OR_US, rented], two).counts == {"worker-3": 5, "worker-4": 5}
+def test_first_choice_that_suffices_is_made_as_the_page_shows() -> None:
+    clusters = [*EU_OR_US, target("5", 20, group="ap")]
+    one_region = Distribution(spread_constraints=spread_over("region", max_groups=1))
+    assert share_out(10, clusters, one_region).counts == {"worker-3": 5, "worker-4": 5}
+    assert share_out(11, clusters, one_region).counts == {"worker-5": 11}
+    assert share_out(10, clusters, Distribution(max_clusters=2)).counts == {"worker-2": 1, "worker-5": 9}
 
 
 def test_scores_choose_the_group_of_clusters_before_the_room_that_a_strategy_prefers() -> None:
     scored = [share._replace(preference=share.rank) for share in (*EU_OR_US, target("5", 40, group="eu"))]
     one = Distribution(strategy=StrategyName.BALANCED, spread_constraints=spread_over("region", max_groups=1))
-    assert share_out(10, scored, one).counts == {"worker-3": 5, "worker-4": 5}
-    unscored = [share._replace(preference=0) for share in scored]
-    assert share_out(10, unscored, one).counts == {"worker-5": 10}
+    assert share_out(5, scored[1:], one).counts == {"worker-3": 3, "worker-4": 2}
+    assert share_out(11, scored[1:], one).counts == {"worker-5": 11}
+    unscored = [share._replace(preference=0) for share in scored[1:]]
+    assert share_out(5, unscored, one).counts == {"worker-5": 5}
 
 
 def test_constraints_on_several_labels_hold_at_the_same_time() -> None:

@@ -730,7 +730,12 @@ def _best(more: int, shares: Sequence[Share], distribution: Distribution) -> Rea
         for chosen in combinations(others, number):
             taken = [*begun, *chosen]
             groups = _count_groups(taken, distribution)
-            over = distribution.max_clusters is not None and len(taken) > distribution.max_clusters
+            # Where groups are lacking, places of clusters are kept for them: no group takes a second one of these.
+            kept = [
+                max(0, bound.min_groups - has) if len(chosen) > has - had else 0
+                for bound, has, had in zip(constraints, groups, _count_groups(begun, distribution), strict=True)
+            ]
+            over = distribution.max_clusters is not None and len(taken) + max((0, *kept)) > distribution.max_clusters
             over |= any(
                 bound.max_groups is not None and has > max(bound.max_groups, had)
                 for bound, has, had in zip(constraints, groups, _count_groups(begun, distribution), strict=True)

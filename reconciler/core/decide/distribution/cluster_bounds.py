@@ -1,13 +1,13 @@
 """The clusters that take part where a policy bounds the number of clusters, or of values of labels.
 
 Clusters with replicas of the workload always take part, also where the bounds have been lowered since. Of the choices
-that reach the lower bounds and hold all replicas, the one is made whose last cluster comes first in the order in which
-clusters are preferred; of several of these, the first in that order. The others are admitted after it.
+that reach the lower bounds and hold all replicas, the first is made in the order in which clusters are preferred: a
+cluster is passed over only where no such choice has it beside those before it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from heapq import nlargest
@@ -136,17 +136,22 @@ class _Reaching:
         nearer = sum(owed > 0 and value not in values for owed, values, value in new)
         return nearer + (self._clusters < self._distribution.min_clusters)
 
-    def may_add(self, share: ClusterShare) -> bool:
-        """Return whether a share is within the upper bounds, and leaves places for the values that are missing."""
-        bounds, most = self._distribution.spread_constraints, self._distribution.max_clusters
-        known = [value in values for values, value in zip(self._values, share.groups, strict=False)]
-        for bound, values, is_known in zip(bounds, self._values, known, strict=True):
-            if not is_known and bound.max_groups is not None and len(values) >= bound.max_groups:
-                return False
+    def may_add(self, groups: Groups) -> bool:
+        """Return whether a cluster with these values is within the upper bounds, and leaves places for missing ones."""
+        return all(self._within_labels(groups)) and self.has_place(groups)
+
+    def has_place(self, groups: Groups) -> bool:
+        """Return whether a cluster with these values is one of as many as there may be, less those kept for others."""
+        most = self._distribution.max_clusters
         if most is None:
             return True
-        places = most - self._clusters
-        return places > max((0, *(owed for owed, is_known in zip(self.owed, known, strict=True) if is_known)))
+        known = zip(self.owed, self._values, groups, strict=False)
+        return most - self._clusters > max((0, *(owed for owed, values, value in known if value in values)))
+
+    def _within_labels(self, groups: Groups) -> Iterator[bool]:
+        bounds = self._distribution.spread_constraints
+        for bound, values, value in zip(bounds, self._values, groups, strict=False):
+            yield value in values or bound.max_groups is None or len(values) < bound.max_groups
 
 
 _Worth = tuple[int, ...]
@@ -179,35 +184,22 @@ class _Choice:
         return *groups, min(has.clusters, self.distribution.min_clusters), min(self.more, room)
 
     def best(self) -> Collection[ClusterShare]:
-        """Admit shares that are worth as much as any choice, and before them as few others as it takes."""
-        core, pool = [*self.begun], [share for share in self.fit if not share.keeps]
-        admitted = self.admit(core, pool)
-        if len(admitted) == len(self.fit):
+        """Admit shares that are worth as much as any choice: each in its turn, unless others have to go first."""
+        core, rest = [*self.begun], [share for share in self.fit if not share.keeps]
+        admitted = self.admit(core, rest)
+        if self.worth(admitted) == self.worth(self.fit):
             return admitted
-        worth = self.worth(admitted)
-        if worth != self.worth(self.fit):
-            worth = self.most_worth(core, pool)
-        # Bounds beyond what can be reached keep no places.
-        *groups, clusters, _ = worth
-        within = replace(self, distribution=Reached(clusters, tuple(groups)).lowered(self.distribution))
-        while within.suffices(core, pool, worth):
-            # Beside the core the first of the pool, up to `last`, suffice, and those before `few` do not.
-            few, last = 0, 1
-            while last < len(pool) and not within.suffices(core, pool[:last], worth):
-                few, last = last + 1, 2 * last
-            last = min(last, len(pool))
-            while few < last:
-                middle = (few + last) // 2
-                if within.suffices(core, pool[:middle], worth):
-                    last = middle
-                else:
-                    few = middle + 1
-            admitted = within.admit(core, pool[:last])
-            if within.worth(admitted) >= worth:
-                return within.admit(admitted, self.fit)
-            core.append(pool[last - 1])
-            pool = pool[: last - 1]
-        return within.admit(core, self.fit)
+        worth, passed_over = self.most_worth(core, rest), dict[Groups, int]()
+        while rest and self.worth(admitted) < worth:
+            share, *rest = rest
+            # What is no roomier than one with the same values that was passed over helps no more than that.
+            hopeless = share.free <= passed_over.get(share.groups, -1)
+            if not hopeless and self.suffices(core, share, rest, worth):
+                core.append(share)
+            else:
+                passed_over[share.groups] = max(share.free, passed_over.get(share.groups, -1))
+            admitted = self.admit(core, rest)
+        return admitted
 
     def admit(self, core: Iterable[ClusterShare], others: Iterable[ClusterShare]) -> Collection[ClusterShare]:
         """Admit others beside the core, within the bounds and while places are left for what lower bounds lack."""
@@ -215,16 +207,19 @@ class _Choice:
         for share in taken:
             reaching.add(share.groups)
         for share in others:
-            if share not in taken and reaching.may_add(share):
+            if share not in taken and reaching.may_add(share.groups):
                 taken[share] = None
                 reaching.add(share.groups)
         return taken.keys()
 
-    def suffices(self, core: Sequence[ClusterShare], pool: Sequence[ClusterShare], worth: _Worth) -> bool:
-        """Return whether a choice of shares of the pool beside those of the core is worth so much."""
-        if self.worth((*core, *pool)) < worth:
-            return False
-        return self.worth(self.admit(core, pool)) >= worth or self.most_worth(core, pool, worth) >= worth
+    def suffices(
+        self, core: Sequence[ClusterShare], share: ClusterShare, rest: Sequence[ClusterShare], worth: _Worth
+    ) -> bool:
+        """Return whether a choice with a share beside the core, and others of the rest, is worth so much."""
+        reaching = _Reaching(self.distribution)
+        for each in core:
+            reaching.add(each.groups)
+        return reaching.may_add(share.groups) and self.most_worth([*core, share], rest, worth) >= worth
 
     def most_worth(
         self, core: Sequence[ClusterShare], pool: Sequence[ClusterShare], enough: _Worth | None = None
@@ -277,16 +272,18 @@ class _Choice:
         for share in core:
             reaching.add(share.groups)
         room, most = sum(share.free for share in core), self.distribution.max_clusters
-        places = sum(map(len, rooms.values())) if most is None else max(0, most - len(core))
-        while places and reaching.lacks and rooms:
-            best = lead or max(rooms, key=lambda groups: (reaching.gain(groups), rooms[groups][0]))
-            if not reaching.gain(best):
+        while reaching.lacks:
+            able = [lead] if lead else [groups for groups in rooms if reaching.has_place(groups)]
+            best = max(able, key=lambda groups: (reaching.gain(groups), rooms[groups][0]), default=None)
+            if best is None or not reaching.gain(best):
                 break
             lead = None
             reaching.add(best)
             room += rooms[best][0]
-            places -= 1
             rooms = {groups: free[groups == best :] for groups, free in rooms.items() if len(free) > (groups == best)}
+        has = reaching.reached().clusters
+        # Places are kept for values that are missing, also where no share has them.
+        places = sum(map(len, rooms.values())) if most is None else max(0, most - has - max((0, *reaching.owed)))
         rest = nlargest(places, chain.from_iterable(rooms.values()))
         return self._rated(reaching.reached(len(rest)), room + sum(rest))
 
