@@ -144,18 +144,18 @@ def _take(
     take: Callable[[], None],
 ) -> None:
     kept, inquiry = working_plan.kept, inquire()
-    before, record = kept.assessments.get(workload), kept.records.get(workload)
+    before, record = kept.assessments.get(workload), kept.records.get(workload, TurnRecord())
     assessments = inquiry.assess() if inquiry is not None else ()
     take()
-    after = kept.records.get(workload)
+    after = kept.records.get(workload, record)
     # 1. It has had a turn, and another one has come to no cluster.
     if before is not None and after is record:
         return
     # 2. No turn has come to any cluster.
-    if after is None:
-        after = inquiry.trial() if inquiry is not None else TurnRecord()
+    if after is record and inquiry is not None:
+        after = inquiry.trial()
     # 3. Clusters that a turn before has taken stay as that one found them, with what is left of them.
-    taken = {candidate.key: candidate.replicas for candidate in before.assigned} if before is not None else {}
+    taken = {place: candidate.replicas for place, candidate in record.assigned.items()}
     earlier = {each.key: each for each in (before.candidates if before is not None else ()) if each.key in taken}
     kept.assessments[workload] = WorkloadAssessment(
         candidates=tuple(_decided(each, after, earlier.get(each.key), taken.get(each.key, 0)) for each in assessments),
