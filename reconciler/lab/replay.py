@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from reconciler.core.decide.decide import decide, receive
 from reconciler.core.decide.state.enrolment import Enrolment
 from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.fleet.spread.drafts import SubsetDrafts
 from reconciler.core.observe import demand
 from reconciler.core.observe.rollouts import Rollouts
 from reconciler.core.observe.track_record import TrackRecord
@@ -64,6 +65,7 @@ class Replay:
         self._budgets, self._confirmations = BudgetReader(), DeletionConfirmations(repository)
         self._source, self._branch = source, branch
         self._enrolment = Enrolment(Desired(commit=CommitId("")), {})
+        self._drafts: SubsetDrafts | None = None
         self._held: dict[CommitId, bool] = {}
 
     def run(self, records: Iterable[PassRecord | Problem]) -> Iterator[Replayed | Problem]:
@@ -91,6 +93,7 @@ class Replay:
         tips = Tips(source=record.source, output=record.output)
         ledger = self._branch.ledger(record.output)
         self._enrolment = self._enrolment.updated(desired, ledger.requests)
+        self._drafts = self._enrolment.drafts(record.at, self._drafts)
         inputs = PassInput(
             desired=self._enrolment.desired,
             ledger=ledger,
@@ -98,7 +101,7 @@ class Replay:
             demands=demand.measure(desired, record.observed, record.history, record.at, record.past),
             now=record.at,
             reach=self._enrolment.reach,
-            drafts=self._enrolment.drafts(record.at),
+            drafts=self._drafts,
             history=record.history,
             past=record.past,
             rollouts=Rollouts.of(record.rollouts, watched=record.watched),
