@@ -88,7 +88,7 @@ def report_plan(decision: PassDecision, rendered: RenderedPlan) -> PlanReport:
 
 
 def placements_of(changes: Sequence[Change]) -> Iterator[Placement]:
-    """Yield the placements that changes end, replace or write."""
+    """Yield the placements that changes end, replace, write or keep."""
     yield from _before(changes)
     yield from _after(changes)
 
@@ -130,17 +130,15 @@ def _own_files(commit: Commit, change: Change) -> Commit:
 
 
 def _before(changes: Sequence[Change]) -> Iterator[Placement]:
-    """Yield the placements that changes end or replace."""
+    """Yield the placements of changes until then; what a person deleted is gone already."""
     for change in changes:
-        if change.before is not None and change.action is not Action.HOLD:
-            yield change.before
+        if change.action is not Action.HOLD:
+            yield from filter(None, (change.before, change.joined))
 
 
 def _after(changes: Sequence[Change]) -> Iterator[Placement]:
-    """Yield the placements that changes write."""
-    for change in changes:
-        if change.rewritten is not None:
-            yield change.rewritten
+    """Yield the placements of changes from here on."""
+    yield from (change.after for change in changes if change.after is not None)
 
 
 def _notes(decision: PassDecision, change: Change | None, bugs: list[Bug]) -> Iterator[str]:
