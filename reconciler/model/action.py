@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from operator import attrgetter
 from types import MappingProxyType
 
 from reconciler.model.events.event_kind import EventKind
@@ -85,3 +86,33 @@ TRAITS: Mapping[Action, ActionTraits] = {
     ),
 }
 """The actions that a plan decides on. `Start`, `Follow` and `Discard` keep the branches in order."""
+
+
+_FREE = frozenset({"action", "workload", "shortage"})
+"""Fields that all changes may have, and that may be None where they are required."""
+_RESTORED = frozenset({"before", "after"})
+"""Fields that a change with `drifted` has from there."""
+
+
+class FieldRules:
+    """Which fields the changes of an action must have, and which they must not; asked of each change that is made."""
+
+    def __init__(self, traits: ActionTraits, defaults: Mapping[str, object]) -> None:
+        """Read the rules off the traits of an action, and the defaults of all fields of a change."""
+        known = {*_FREE, *traits.published.values()}
+        known |= _RESTORED if "drifted" in known else set()
+        self._required = tuple(name for name in traits.required.values() if name not in _FREE)
+        self._foreign = {name: default for name, default in defaults.items() if name not in known}
+        self._defaults = tuple(self._foreign.values())
+        # Several names each, so that both return tuples.
+        self._needed_values: Callable[[object], tuple[object, ...]] = attrgetter("action", *self._required)
+        self._foreign_values: Callable[[object], tuple[object, ...]] = attrgetter(*self._foreign)
+
+    def describe_fault(self, change: object) -> str:
+        """Say which fields a change lacks, and which it must not have; empty for none."""
+        if None not in self._needed_values(change) and self._foreign_values(change) == self._defaults:
+            return ""
+        lacks = [name for name in self._required if getattr(change, name) is None]
+        more = [name for name, default in self._foreign.items() if getattr(change, name) != default]
+        parts = (f"needs {', '.join(lacks)}" if lacks else "", f"has no {', '.join(more)}" if more else "")
+        return " and ".join(filter(None, parts))

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from reconciler.errors import Bug
-from reconciler.model.action import TRAITS, Action
+from reconciler.model.action import TRAITS, Action, FieldRules
 from reconciler.model.approval import BurstProposal, ProposalEnd
 from reconciler.model.candidate import Candidate
 from reconciler.model.ids import ClusterName, TemplateName, WorkloadId, WorkspaceName
@@ -314,11 +314,10 @@ class Change:
         about = self.after or self.before or self.record or self.proposal
         if about is not None:
             object.__setattr__(self, "workload", about.workload)
-        required, foreign = _FIELDS[self.action]
-        wrong = [name for name in required if getattr(self, name) is None]
-        wrong += [name for name, default in foreign if getattr(self, name) != default]
-        if wrong:
-            raise ValueError(f"a {self.action} lacks these fields, or may not have them: {', '.join(wrong)}")
+        if self.action not in _RULES:
+            raise ValueError(f"a plan does not decide on {self.action}")
+        if fault := _RULES[self.action].describe_fault(self):
+            raise ValueError(f"a {self.action} {fault}")
 
     @property
     def placement(self) -> Placement:
@@ -413,18 +412,10 @@ def replaces_source(before: Placement, after: Placement) -> bool:
     return number and before.source_digest not in ("", after.source_digest)
 
 
-def _checks(action: Action) -> tuple[tuple[str, ...], tuple[tuple[str, object], ...]]:
-    """Return the fields that a change of an action must have, and those that it has by default only."""
-    traits = TRAITS[action]
-    free = {"action", "workload", "shortage", *(("before", "after") if action is Action.RESTORE else ())}
-    required = tuple(name for name in traits.required.values() if name not in free)
-    known = {*traits.published.values(), *free}
-    foreign = ((field.name, field.default) for field in fields(Change) if field.name not in known)
-    return required, tuple(foreign)
-
-
-_FIELDS = {action: _checks(action) for action in TRAITS}
-"""By action, what a change is checked for."""
+_RULES = {
+    action: FieldRules(traits, {each.name: each.default for each in fields(Change)})
+    for action, traits in TRAITS.items()
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,7 +43,7 @@ def test_a_required_field_cannot_be_left_out(change: Change) -> None:
     for name in TRAITS[change.action].required.values():
         if isinstance(getattr(change, name), (str, tuple)) or name == "shortage":
             continue  # an empty reason is a reason, and a request has no shortage
-        with pytest.raises(ValueError, match=f"a {change.action} lacks these fields, or may not have them: .*{name}"):
+        with pytest.raises(ValueError, match=f"a {change.action} needs .*{name}"):
             replace(change, **{name: None})
 
 
@@ -56,13 +56,18 @@ def test_a_field_that_changes_of_the_action_do_not_have_is_refused(change: Chang
     if name in TRAITS[change.action].published.values():
         assert getattr(replace(change, **{name: value}), name) == value
         return
-    with pytest.raises(ValueError, match=f"a {change.action} lacks these fields, or may not have them: {name}"):
+    with pytest.raises(ValueError, match=f"a {change.action} has no {name}"):
         replace(change, **{name: value})
 
 
 def test_a_revert_leaves_no_placement() -> None:
-    with pytest.raises(ValueError, match="a Revert lacks these fields, or may not have them: after"):
+    with pytest.raises(ValueError, match="a Revert has no after"):
         Change(action=Action.REVERT, before=PLACEMENT, after=GROWN, why=EndReason.EXPIRED)
+
+
+def test_a_plan_does_not_begin_branches() -> None:
+    with pytest.raises(ValueError, match="a plan does not decide on Start"):
+        Change(action=Action.START)
 
 
 def test_a_change_is_about_the_workload_of_its_placement_request_or_proposal() -> None:
