@@ -278,14 +278,14 @@ class Decider:
         least = {subset.name: subset.least for subset in spread.subsets}
         for subset, row in rows.items():
             for part in (min(least.get(subset, 0), counts[subset]), counts[subset]):
-                before = {place: stays[place] for place in row}
+                places = [place for place in row if has[place]]
+                before = {place[0]: stays[place] for place in places}
                 shares = [
-                    self._place_share(work, place, rank, keeps=0, free=has[place] + free(place) - before[place])
-                    for rank, place in enumerate(row)
-                    if has[place]
+                    self._place_share(work, place, rank, keeps=0, free=has[place] + free(place) - stays[place])
+                    for rank, place in enumerate(places)
                 ]
-                most = {place[0]: has[place] - before[place] for place in row}
-                for name, more in _kept(work, part - sum(before.values()), shares, most).items():
+                held = {place[0]: has[place] for place in places}
+                for name, more in _kept(work, part - sum(before.values()), shares, held, before).items():
                     stays[name, subset] += more
         return stays
 
@@ -672,18 +672,31 @@ def _replicas(placement: Placement) -> int:
     return placement.replicas
 
 
-def _kept(work: Work, total: int, shares: Sequence[Share], has: Mapping[ClusterName, int]) -> dict[ClusterName, int]:
-    """Return the replicas of each cluster of one tier or subset once so many are left, by the reverse of placing."""
+def _kept(
+    work: Work,
+    more: int,
+    shares: Sequence[Share],
+    has: Mapping[ClusterName, int],
+    before: Mapping[ClusterName, int] | None = None,
+) -> dict[ClusterName, int]:
+    """Return the replicas that each cluster of one tier or subset keeps by the reverse of placing.
+
+    So many are kept beside those that are kept `before` in any case, as of a minimum.
+    """
+    before = before if before is not None else {share.name: 0 for share in shares}
+    most = {share.name: has[share.name] - before[share.name] for share in shares}
     match work.policy.distribution.strategy:
         case StrategyName.AGGREGATED:
             order = sorted(shares, key=lambda share: (-has[share.name], share.rank))
-            return _in_turn(total, [replace(share, free=has[share.name]) for share in order])
+            return _in_turn(more, [replace(share, free=most[share.name]) for share in order])
         case StrategyName.ORDERED:
-            return _in_turn(total, [replace(share, free=has[share.name]) for share in shares])
+            return _in_turn(more, [replace(share, free=most[share.name]) for share in shares])
         case StrategyName.WEIGHTED:
-            return _seats(total, shares, lambda share: share.weight, lambda share: has[share.name])
+            total = more + sum(before.values())
+            seats = _seats(total, shares, lambda share: share.weight, lambda share: has[share.name], begin=before)
+            return {name: number - before[name] for name, number in seats.items()}
         case StrategyName.BALANCED:
-            return _seats(total, shares, lambda share: share.free, lambda share: has[share.name])
+            return _seats(more, shares, lambda share: share.free, lambda share: most[share.name])
 
 
 def _in_copies(has: Counter[Place]) -> Counter[Place]:
