@@ -161,6 +161,7 @@ def serve(settings: Settings) -> None:
                     charts=charts,
                     clock=world.clock,
                     author=world.author,
+                    output_branch=world.output_branch,
                 )
             )
         )

@@ -20,6 +20,7 @@ from reconciler.core.commits import events
 from reconciler.core.commits.branch_loss import loss_problem, shared_problem
 from reconciler.core.commits.commit_date import LONGEST_AHEAD
 from reconciler.core.commits.templates import PassTemplates, render_templates
+from reconciler.core.commits.trailers import naming_branch
 from reconciler.core.commits.write import RenderedPlan, charted_clusters, unanchored_clusters, write_commits
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.enrolment import Enrolment
@@ -405,7 +406,10 @@ def render_plan(world: World, decision: PassDecision, of_pass: PassTemplates | N
         unanchored=unanchored_clusters(decision.inputs),
         charted=charted_clusters(decision.inputs) if templates else frozenset(),
     )
-    return write_commits(decision.plan, templates, inputs, decision.inputs, world.author)
+    rendered = write_commits(decision.plan, templates, inputs, decision.inputs, world.author)
+    branch = world.output_branch.removeprefix("refs/heads/")
+    commits = (replace(commit, message=naming_branch(commit.message, branch)) for commit in rendered.commits)
+    return replace(rendered, commits=tuple(commits))
 
 
 def draft(

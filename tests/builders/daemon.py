@@ -258,7 +258,9 @@ def daemon(
         )
         running.wake = loop.wake
         mirror = partial(GitRepository, remote.url, cache=cache, committer=OURS)
-        answers = AnswerDesk(latest, mirror, charts=world.charts, clock=clock, author=OURS)
+        answers = AnswerDesk(
+            latest, mirror, charts=world.charts, clock=clock, author=OURS, output_branch=world.output_branch
+        )
         running.answers = answers
         backend = Backend(latest=latest, shelf=repository.shelf, queue=queue, answers=answers, strict=strict)
         callers = Callers(clock, access=lambda: ACCESS, login=login, rate=parse_rate("10000/s"))

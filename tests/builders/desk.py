@@ -12,4 +12,11 @@ from tests.fakes.memory_repository import OURS, MemoryRepository
 
 def answer_desk(latest: LatestSnapshot, repository: MemoryRepository, clock: Clock | None = None) -> AnswerDesk:
     """Answer from the repository that passes use as well: nothing is cloned in memory."""
-    return AnswerDesk(latest, lambda: repository, charts=Helm(), clock=clock or SystemClock(), author=OURS)
+    return AnswerDesk(
+        latest,
+        lambda: repository,
+        charts=Helm(),
+        clock=clock or SystemClock(),
+        author=OURS,
+        output_branch="placements",
+    )

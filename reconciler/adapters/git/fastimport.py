@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from reconciler.core.commits.commit_date import date_after
-from reconciler.core.commits.trailers import Trailer, branch_trailer
+from reconciler.core.commits.trailers import Trailer, naming_branch
 from reconciler.model.ids import CommitId, TreeId
 from reconciler.model.tree import ROOT, Commit, Identity, Projection, branch_of
 from reconciler.text.redaction import redacted
@@ -107,8 +107,7 @@ def _message(message: str, branch: str, trailers: Sequence[str]) -> str:
 
     Messages come without credentials; they are redacted once more here, right before git reads them.
     """
-    named = list(filter(None, [branch_trailer(message, branch)]))
-    return redacted(with_trailers(escape(redacted(message), TextTarget.COMMIT), [*named, *trailers]))
+    return redacted(with_trailers(escape(redacted(naming_branch(message, branch)), TextTarget.COMMIT), trailers))
 
 
 def with_trailers(message: str, trailers: Sequence[str]) -> str:

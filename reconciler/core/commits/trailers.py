@@ -90,14 +90,17 @@ def is_own(commit: LoggedCommit, committer: Identity) -> bool:
     return Trailer.ACTION.among(commit) and commit.committer.email == committer.email
 
 
-def branch_trailer(message: str, branch: str) -> str:
-    """Return the trailer that names the branch of a commit of ours, or "" where the message states no action.
+def naming_branch(message: str, branch: str) -> str:
+    """Return the message of a commit of ours with the branch that it is written for, by its short name.
 
-    A commit without an action counts as nobody's but its author's, as that of a branch for review.
+    It names no other. A message without an action stays as it is: its commit counts as nobody's but its author's, as
+    that of a branch for review.
     """
-    _, _, last = message.rstrip("\n").rpartition("\n\n")
-    states_action = any(line.startswith(f"{Trailer.ACTION}: ") for line in last.split("\n"))
-    return write_trailers([(Trailer.BRANCH, branch)]) if states_action else ""
+    body, gap, last = message.rstrip("\n").rpartition("\n\n")
+    lines = [line for line in last.split("\n") if not line.startswith(f"{Trailer.BRANCH}: ")]
+    if not any(line.startswith(f"{Trailer.ACTION}: ") for line in lines):
+        return message
+    return "\n".join([f"{body}{gap}{lines[0]}", *lines[1:], write_trailers([(Trailer.BRANCH, branch)])]) + "\n"
 
 
 def is_for_cluster(commit: LoggedCommit) -> bool:

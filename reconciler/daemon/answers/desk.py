@@ -102,13 +102,15 @@ class AnswerDesk:
         charts: Charts,
         clock: Clock,
         author: Identity,
+        output_branch: str,
     ) -> None:
-        """Answer from the newest pass, and from a repository of its own that `author` commits to."""
+        """Answer from the newest pass, and from a repository of its own whose output branch `author` commits to."""
         self._latest = latest
         self._open = open_repository
         self._charts = charts
         self._clock = clock
         self._author = author
+        self._output_branch = output_branch
         self._lock, self._plans = Lock(), Lock()
         self._places = BoundedSemaphore(MOST_WAITING)
         self._repository: ProposalRepository | None = None
@@ -212,6 +214,7 @@ class AnswerDesk:
             charts=charts,
             clock=self._clock,
             author=self._author,
+            output_branch=self._output_branch,
         )
 
     @contextmanager
