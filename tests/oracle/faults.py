@@ -228,6 +228,15 @@ def decision_writes_nothing_into_its_input() -> bool:
     return not changed(before, entries(inputs))
 
 
+def unseen_cluster_counts_for_a_maximum() -> bool:
+    """Replicas without a node do not go to a third cluster of two, though one of these has just become unseen."""
+    bounded = replace(IN_ORDER, distribution=Distribution(max_clusters=2))
+    fleet = lone(Unit.REPLICA, bounded, site(A, 4), site(B, 4), site(C, 8))
+    filled, waits = lacks(5), lacks(5, seconds(31), sites={A: {"nodes": (1,)}})
+    *_, last = play(fleet, filled, lacks(5), waits, lacks(5, sites={B: {"seen": False}}))
+    return len(where(last)) == 2
+
+
 # What `explain` says of a pass
 
 

@@ -95,3 +95,7 @@ def test_maximum_in_percent_follows_what_a_drain_reverts() -> None:
 
 def test_bounded_division_beside_others_is_explained() -> None:
     assert faults.bounded_division_beside_others_is_explained()
+
+
+def test_unseen_cluster_counts_for_a_maximum_of_clusters() -> None:
+    assert faults.unseen_cluster_counts_for_a_maximum()

@@ -246,15 +246,17 @@ class _Relocation:
         return Assignment(chosen=chosen, refusals=refusals, pods=pods), self.placement.replicas
 
     def _leaving(self) -> frozenset[ClusterName]:
-        """Name the other clusters that the workload has to leave as well: files forbid them, or they are lost.
+        """Name the other clusters that the workload has to leave as well: files forbid them, or all of them are lost.
 
-        One that was lost a short time ago counts too: its replicas keep no others from leaving.
+        Beside a lost cluster another that was lost later counts too: its replicas keep no others from leaving. Beside
+        one that is seen it does not, since it may soon be seen again.
         """
+        lost = self.inputs.lost if self.placement.cluster in self.inputs.lost else {}
         return frozenset(
             other.cluster
             for other in self.working_plan.of(self.workload)
             if other.cluster != self.placement.cluster
-            and (other.cluster in self.inputs.lost or self.inputs.exclusion(other) is not None)
+            and (other.cluster in lost or self.inputs.exclusion(other) is not None)
         )
 
     def _closed(self) -> Mapping[ClusterSubset, Refusal]:
