@@ -681,7 +681,7 @@ def _kept(
 ) -> dict[ClusterName, int]:
     """Return the replicas that each cluster of one tier or subset keeps by the reverse of placing.
 
-    So many are kept beside those that are kept `before` in any case, as of a minimum.
+    This number is kept beside what is kept `before` in any case, such as a minimum.
     """
     before = before if before is not None else {share.name: 0 for share in shares}
     most = {share.name: has[share.name] - before[share.name] for share in shares}

@@ -150,7 +150,7 @@ def lower_bounds_hold_or_are_told(made: Pass) -> Iterator[str]:
 
 
 def upper_bounds_hold(made: Pass) -> Iterator[str]:
-    """No workload comes to more clusters, or values of a label, than its policy allows, or than it had before."""
+    """No workload gets more clusters, or values of a label, than its policy allows, or than it had before."""
     for work in made.works.values():
         distribution = work.policy.distribution
         before, after = held(made.before, work.id), held(made.after, work.id)

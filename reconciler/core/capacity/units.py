@@ -112,11 +112,11 @@ class PlacementUnit:
         return 1 if self.once else missing // each
 
     def groups(self, replicas: int) -> tuple[Gang, ...]:
-        """Return the groups of pods that so many replicas are; none of what starts one by one, or is unknown."""
+        """Return the groups of pods that a number of replicas are; none where pods start one by one, or are unknown."""
         return self.gang.gangs(replicas) if self.gang is not None else ()
 
     def needs(self, replicas: int) -> PodRequirements | None:
-        """Return what so many replicas take where they are more than their shapes; None where they are not."""
+        """Return what a number of replicas take where it is more than their shapes; None where it is not."""
         return self.gang.of(replicas) if self.gang is not None else None
 
     def more(self, here: int, more: int) -> PodRequirements | None:
@@ -124,7 +124,7 @@ class PlacementUnit:
         return self.gang.more(here, more) if self.gang is not None else None
 
     def has_groups_left(self, replicas: int, ready: int) -> bool:
-        """Return whether so many ready pods may be a whole group of several, so that only a part of it has failed."""
+        """Return whether this number of ready pods may be a whole group of several, so that only a part has failed."""
         gangs = self.groups(replicas)
         return sum(gang.groups for gang in gangs) > 1 and ready >= min(gang.size for gang in gangs)
 
@@ -153,7 +153,7 @@ class PlacementUnit:
         return f"{copies} ({way_out})" if self.whole else ""
 
     def held(self, here: int) -> str:
-        """Say that a cluster with so many replicas of one unit gets no second unit."""
+        """Say that a cluster that has the replicas of one unit gets no second unit."""
         if self.why_together and not self.once:
             domain = "in a topology domain that more would have to join, and nobody knows which"
             return f"has {count(here, 'replica')} {domain}"

@@ -1,7 +1,7 @@
 """The assessments that a plan keeps of named workloads, as `overspill explain` shows them.
 
 At the turn of such a workload each of its clusters is asked what it would take, beside what the turns before it have
-taken, and what the turn then decides comes before these answers. Where it has no turn, or one that comes to no cluster,
+taken, and what the turn then decides comes before these answers. Where it has no turn, or one that reaches no cluster,
 the clusters are asked for what is missing, or for one replica. A pass that keeps no assessments asks nothing.
 """
 
@@ -148,10 +148,10 @@ def _take(
     assessments = inquiry.assess() if inquiry is not None else ()
     take()
     after = kept.records.get(workload, record)
-    # 1. It has had a turn, and another one has come to no cluster.
+    # 1. It has had a turn, and another one has reached no cluster.
     if before is not None and after is record:
         return
-    # 2. No turn has come to any cluster.
+    # 2. No turn has reached any cluster.
     if after is record and inquiry is not None:
         after = inquiry.trial()
     # 3. Clusters that a turn before has taken stay as that one found them, with what is left of them.
@@ -166,7 +166,7 @@ def _take(
 
 
 def _decided(asked: Assessment, record: TurnRecord, earlier: Assessment | None, taken: int) -> Assessment:
-    """Return what a cluster answered with what the turns decided; `earlier` is of a turn that took so many replicas."""
+    """Return what a cluster answered with what the turns decided; `earlier` is of a turn that took that number."""
     # 1. It gets replicas.
     chosen = record.assigned.get(asked.key)
     if chosen is not None:

@@ -23,7 +23,7 @@ class Returns:
     keeps: Callable[[ClusterSubset, Refusal | None], int]
     """The most that may stay on a cluster, by its refusal of new ones; None where it takes new ones."""
     ended: Callable[[Mapping[ClusterSubset, int]], int]
-    """The number of placements that end where clusters come to have these replicas."""
+    """The number of placements that end where clusters then have these replicas."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ class Released:
         return frozenset(self.places if self.returns is None else ())
 
     def ended(self, counts: Mapping[ClusterSubset, int]) -> int:
-        """Return the number of placements that end where clusters come to have these replicas."""
+        """Return the number of placements that end where clusters then have these replicas."""
         return self.ends if self.returns is None else self.returns.ended(counts)
 
     def staying(self, held: Mapping[ClusterName, int]) -> dict[ClusterName, int]:
@@ -86,7 +86,7 @@ class Assignment:
     out_of_reach: str = ""
     # The missing replicas that go nowhere, since their primary has room for them.
     home: int = 0
-    # The replicas that each cluster and subset comes to have, where they are divided over all of them.
+    # The replicas that each cluster and subset has afterwards, where they are divided over all of them.
     counts: Mapping[ClusterSubset, int] = field(default_factory=dict)
     # The pods of a set that goes whole; None where replicas take room by their shapes.
     pods: SetPods | None = None

@@ -49,7 +49,7 @@ def divide_in_reach(
 
 
 def describe_label_values(number: int, bound: SpreadConstraint) -> str:
-    """Call so many values of a label that a policy spreads over."""
+    """Format a number of values of a label that a policy spreads over."""
     return f"{count(number, 'value')} of {bound.label}"
 
 
@@ -71,7 +71,7 @@ def left_out(division: Division, policy: BurstPolicy) -> Iterator[Refusal]:
 def _upper_bound(
     share: ClusterShare, taken: int, groups: Sequence[tuple[str, ...]], distribution: Distribution
 ) -> tuple[str, str]:
-    """Return the upper bound that leaves a cluster out beside so many others with these values, and its field."""
+    """Return the upper bound that leaves a cluster out beside a number of others with these values, and its field."""
     clusters, full = distribution.max_clusters, None
     for index, bound in enumerate(distribution.spread_constraints):
         values = {own[index] for own in groups}

@@ -28,14 +28,14 @@ best choice of few values need not be a part of the best choice of more."""
 
 
 class Reached(NamedTuple):
-    """What some clusters come to."""
+    """The totals over some clusters."""
 
     clusters: int
     # The number of values of each label that the policy spreads over.
     groups: tuple[int, ...]
 
     def falls_short(self, distribution: Distribution, total: int) -> bool:
-        """Return whether a lower bound is not reached that so many replicas could reach."""
+        """Return whether a lower bound is not reached that this number of replicas could reach."""
         few = (
             has < min(bound.min_groups, total)
             for has, bound in zip(self.groups, distribution.spread_constraints, strict=True)
@@ -55,7 +55,7 @@ class Reached(NamedTuple):
 def choose(
     more: int, shares: Sequence[ClusterShare], distribution: Distribution, precedence: Precedence
 ) -> tuple[ClusterShare, ...]:
-    """Choose the clusters that so many replicas more are shared out over, as they are preferred.
+    """Choose the clusters that a number of new replicas are divided over, in the order of preference.
 
     Without an upper bound these are all that have some or take some.
     """
@@ -116,7 +116,7 @@ class _Reaching:
             values.add(value)
 
     def reached(self, more: int = 0) -> Reached:
-        """Return what is counted, with so many clusters more whose values are known or not asked for."""
+        """Return the counts with a number of further clusters whose values are known or not asked for."""
         return Reached(self._clusters + more, tuple(map(len, self._values)))
 
     @property
@@ -162,7 +162,7 @@ _Values = tuple[frozenset[str], ...]
 
 @dataclass(frozen=True, kw_only=True)
 class _Choice:
-    """A choice of clusters for so many replicas more."""
+    """A choice of clusters for a number of new replicas."""
 
     more: int
     # The clusters that have replicas or take some, as they are preferred.

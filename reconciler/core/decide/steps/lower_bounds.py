@@ -148,7 +148,7 @@ def _given_up_clusters(
 def _leaving_units(
     inputs: PassInput, working_plan: WorkingPlan, workload: WorkloadId, units: int
 ) -> Iterator[tuple[Placement, int]]:
-    """Yield the placements that lose so many units, with the replicas of these, as they would be given back."""
+    """Yield the placements that lose a number of units, with their replicas, in the order of giving back."""
     unit, placements = unit_of_workload(inputs, workload), working_plan.of(workload)
     largest = max(placement.replicas // unit.units(placement.replicas) for placement in placements)
     for placement, rest, _ in take_surplus(inputs, working_plan, units * largest, placements, partly=False):

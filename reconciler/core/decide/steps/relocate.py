@@ -162,7 +162,7 @@ class _Relocation:
         return self.departure.placement.workload
 
     def _is_over_budget(self, going: int) -> bool:
-        """Return whether so many replicas may not move now, for the budget of moves; suppress them then."""
+        """Return whether the budget of moves keeps these replicas from moving now; suppress them then."""
         moves, policy = self.working_plan.moves(self.workload), self._policy
         most = policy.moves.most_per_hour
         if self.departure.stays is None or len(moves) < most:

@@ -27,7 +27,7 @@ from reconciler.model.score import BEST
 from reconciler.model.units import format_duration
 
 _MOST_ENDS = 3
-"""The ends of other placements that are looked at on one cluster, the first ones: each costs its free room anew."""
+"""The most ends of other placements, the first ones, to look at on a cluster: each means to count its room again."""
 
 
 class EstimatedWait:
@@ -53,7 +53,7 @@ class EstimatedWait:
         return [waits.points(candidate.cluster) for candidate in candidates]
 
     def key(self, subject: Subject) -> Hashable:
-        """Score workloads alike that miss as many replicas of a shape, last and start alike, until room changes."""
+        """Score workloads equally that miss as many replicas of a shape, and last and start equally long."""
         if subject.capacity is None or subject.shape is None:
             return None
         moment = subject.working_plan.position, subject.capacity.changes
@@ -145,7 +145,7 @@ class _Waits:
             return room.count(self.shape, self.missing)
 
     def _is_ending(self, placement: Placement) -> bool:
-        """Return whether a placement of another workload comes to its end, and is not renewed before."""
+        """Return whether a placement of another workload ends, and is not renewed before."""
         return placement.workload != self.subject.workload and not self._is_renewed(placement.workload)
 
     def _is_renewed(self, workload: WorkloadId) -> bool:
