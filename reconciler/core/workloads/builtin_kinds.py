@@ -175,12 +175,12 @@ def training() -> Iterator[WorkloadKind]:
         checked="Volcano APIs 536f121 (2026-06-22)",
     )
     checked = "Training Operator 1.9.0"
-    for kind, field, elastic in (
-        ("TFJob", "tfReplicaSpecs", False),
-        ("PyTorchJob", "pytorchReplicaSpecs", True),
-        ("PaddleJob", "paddleReplicaSpecs", True),
-        ("XGBoostJob", "xgbReplicaSpecs", False),
-        ("JAXJob", "jaxReplicaSpecs", False),
+    for kind, field, elastic, scales in (
+        ("TFJob", "tfReplicaSpecs", False, False),
+        ("PyTorchJob", "pytorchReplicaSpecs", True, True),
+        ("PaddleJob", "paddleReplicaSpecs", True, True),
+        ("XGBoostJob", "xgbReplicaSpecs", False, False),
+        ("JAXJob", "jaxReplicaSpecs", False, True),
     ):
         roles = f"spec.{field}.*"
         own = f"{kind.lower()}-controller"
@@ -188,8 +188,8 @@ def training() -> Iterator[WorkloadKind]:
         enough = path("spec.elasticPolicy.minReplicas") if elastic else ()
         made = (template(f"{roles}.template", Count(path=path(f"{roles}.replicas"), enough=enough)),)
         ordered = ((enough, path("spec.elasticPolicy.maxReplicas")),) if elastic else ()
-        # Only elastic workers can be scaled; the operator makes their autoscaler from elasticPolicy.metrics.
-        scale = (path(f"spec.{field}.Worker.replicas"),) if elastic else ()
+        # The operator makes the autoscaler of elastic workers from elasticPolicy.metrics; JAXJob has the scale alone.
+        scale = (path(f"spec.{field}.Worker.replicas"),) if scales else ()
         yield _kubeflow(kind, ("v1",), field, made, checked, operators=(own,), ordered=ordered, scale=scale)
     worker = Count(path=path("spec.mpiReplicaSpecs.Worker.replicas"), default=0)
     yield _kubeflow(
