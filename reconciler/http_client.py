@@ -1,8 +1,9 @@
 """HTTP requests to Prometheus, OpenID Connect issuers, webhooks of engines and daemons.
 
 Proxies are those of HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY. Certificates are checked against a named file,
-else SSL_CERT_FILE or the system's authorities. Redirects are not followed: a token is for one address alone.
-An answer is bounded in bytes, and the whole exchange in time (`http_exchange`); JSON is parsed within bounds as well.
+else SSL_CERT_FILE or the system's authorities. Redirects are not followed: a token is for one address alone. Cookies
+are not kept. An answer is bounded in bytes, and the whole exchange in time (`http_exchange`); JSON is parsed within
+bounds as well.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -149,6 +151,8 @@ class HttpClient:
             self._client = httpx2.Client(
                 # Identity: bytes are counted on arrival, and a compressed body could expand a thousandfold.
                 headers={"Accept-Encoding": "identity", "User-Agent": f"overspill/{__version__}", **(headers or {})},
+                # A jar keeps whatever is set for as long as it lives, and sends all of it.
+                cookies=CookieJar(policy=DefaultCookiePolicy(allowed_domains=())),
                 transport=self._transport,
                 trust_env=False,
                 follow_redirects=False,

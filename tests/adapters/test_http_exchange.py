@@ -164,6 +164,22 @@ def test_connection_that_is_kept_serves_the_next_exchange() -> None:
     assert [answer.json for answer in answers] == [{}] * 3
 
 
+def test_cookies_are_neither_kept_nor_sent_back() -> None:
+    heads: list[bytes] = []
+
+    def setting(connection: socket.socket, _over: threading.Event) -> None:
+        while head := connection.recv(1 << 16):
+            heads.append(head)
+            cookies = b"".join(b"Set-Cookie: c%d-%d=%b; Path=/\r\n" % (len(heads), i, b"x" * 900) for i in range(20))
+            connection.sendall(b"HTTP/1.1 200 OK\r\n" + cookies + b"Content-Length: 2\r\n\r\n{}")
+
+    with peer(setting) as address, HttpClient(timeout=5) as http:
+        for _ in range(3):
+            assert http.send("GET", f"http://{address}/", limit=100).json == {}
+    assert len(heads) == 3
+    assert not any(b"cookie" in head.lower() for head in heads)
+
+
 def test_tls_within_tls_reaches_a_server_behind_an_https_proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     certificate, key = write_pair(tmp_path, "proxy")
     with serving(Reply(body=b'"behind"'), wrap=lambda tls: tls.load_cert_chain(certificate, key)) as server:

@@ -318,6 +318,19 @@ def test_login_of_a_source_is_for_its_exact_address_and_stays_in_its_file(host, 
     assert PASSWORD in file.read_text(), "a refused login was erased"
 
 
+@pytest.mark.parametrize("entry", ["machine 127.0.0.1", "default"])
+@pytest.mark.parametrize("credentials", [None, Credentials(of_sources=True), Credentials(password="pw", address="")])
+def test_logins_of_a_netrc_file_are_sent_nowhere(host, tmp_path, monkeypatch, entry, credentials):
+    (tmp_path / ".netrc").write_text(f"{entry} login bot password {PASSWORD}\n")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    server = host(404)
+    redirecting = host(302, location=f"http://{server.address}/elsewhere")
+    for address in (server.address, redirecting.address):
+        said = _fetch(f"http://{address}/fleet.git", tmp_path, credentials)
+        assert "could not read Username" in said
+    assert server.logins == []
+
+
 def test_settings_of_ours_do_not_reach_git(monkeypatch, tmp_path):
     remote = tmp_path / "remote.git"
     subprocess.run(["git", "init", "-q", "--bare", str(remote)], check=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 import re
 import shlex
 from collections.abc import Mapping
@@ -23,7 +24,8 @@ class Credentials:
 
     For https: a user name and a password or token; GitHub, GitLab and Gitea take any name beside a token. For ssh: a
     key and known hosts; ssh uses its defaults without them. The password reaches git's credential helper by the
-    environment, for the exact address of this remote, so that a redirect to another one gets nothing.
+    environment, for the exact address of this remote, so that a redirect to another one gets nothing. A netrc file is
+    not read.
     """
 
     address: str | None = field(default=None, repr=False)
@@ -132,6 +134,9 @@ class Remote:
         if self.credentials.known_hosts is not None:
             ssh += ["-oStrictHostKeyChecking=yes", f"-oUserKnownHostsFile={self.credentials.known_hosts}"]
         variables = {"GIT_ALLOW_PROTOCOL": self.protocols, "GIT_SSH_COMMAND": shlex.join(ssh)}
+        if self.protocols in ("https", "http"):
+            # libcurl looks there for a .netrc, whose logins are for any repository of a host, or for any host.
+            variables["HOME"] = os.devnull
         if self.credentials.has_password:
             variables["OVERSPILL_GIT_USERNAME"] = self.credentials.username
         if self.credentials.password_file is not None:
