@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from reconciler.core.schema.workloadkind import fault
 from reconciler.model.kubernetes.workload_kind import WorkloadKind, path
@@ -87,19 +87,15 @@ def _entry(number: int, entry: Json) -> WorkloadKind | Finding:
     )
 
 
-def _merge(kinds: tuple[WorkloadKind, ...]) -> Iterator[WorkloadKind]:
+def _merge(kinds: Iterable[WorkloadKind]) -> Iterator[WorkloadKind]:
     """Merge the versions of each kind; versions with another path than the first are left out."""
-    for index, kind in enumerate(kinds):
-        alike = [other for other in kinds if (other.name, other.replicas) == (kind.name, kind.replicas)]
-        if all(other.name != kind.name for other in kinds[:index]):
-            versions = tuple(dict.fromkeys(version for kind in alike for version in kind.versions))
-            yield WorkloadKind(
-                group=kind.group,
-                kind=kind.kind,
-                versions=versions if all(kind.versions for kind in alike) else (),
-                replicas=kind.replicas,
-                checked=kind.checked,
-            )
+    by_name: dict[str, list[WorkloadKind]] = {}
+    for kind in kinds:
+        by_name.setdefault(kind.name, []).append(kind)
+    for first, *others in by_name.values():
+        merged = [first, *(kind for kind in others if kind.replicas == first.replicas)]
+        versions = dict.fromkeys(version for kind in merged for version in kind.versions)
+        yield replace(first, versions=tuple(versions) if all(kind.versions for kind in merged) else ())
 
 
 def _wrong(message: str, hint: str) -> Finding:
