@@ -33,12 +33,13 @@ _LOOKALIKES = str.maketrans(
 _EMPHASIS = re.compile(r"(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 """Underscores, but not between letters, where none begins emphasis: names have them."""
 _MARK = re.compile(
-    r"[@\[\]#$!]"  # mentions, links and pictures, channels and headings, formulas
+    r"[@\uff20\[\]{#\uff03$!]"  # mentions, links and pictures, macros, channels and headings, formulas
     r"|(?<![0-9]):(?=\S)|:(?=[^\s0-9])"  # schemes and emoji; the time of day stays
-    r"|(?<=[^\W_])\.(?=[^\W\d_])"  # names of hosts, which many services make links of
+    r"|(?<=[^\W_])[.\u3002\uff0e\uff61](?=[^\W\d_])"  # names of hosts, which many services make links of
     r"|(?<!\S)/(?=\S)"  # commands of bots
     r"|(?<=-)-|(?<==)="  # lines under headings, rules
 )
+"""The wide @ and # are twitter-text's (regexp/atSigns, regexp/hashSigns), the other full stops those of UTS #46."""
 _LINE_START = re.compile(r"(?:[-+=#/]|[0-9]{1,9}[.)])")
 """Lists, and what else has a meaning at the start of a line."""
 _CODE, _CODE_LOOKALIKE = "`", f"\N{MODIFIER LETTER GRAVE ACCENT}{GAP}"
