@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 
@@ -240,6 +241,23 @@ def test_check_of_a_directory_in_a_fleet_tells_its_own_problems_as_the_repositor
     assert terminal("check", "../workspaces").stdout.startswith("../workspaces/all.yaml:4: ")
     (files / "docs").mkdir()
     assert "no file of a fleet repository is in here" in terminal("check", str(files / "docs")).stderr
+
+
+@pytest.mark.parametrize("content", ["", "a: 1"], ids=["as a hole", "foreign"])
+def test_a_file_that_is_too_large_is_not_read_as_the_daemon_has_it(
+    terminal: Terminal, files: Path, monkeypatch: pytest.MonkeyPatch, content: str
+) -> None:
+    for name in ("large.yaml", "large.yaml.orig"):
+        (files / name).write_text(content)
+        os.truncate(files / name, 16 << 30)
+    whole = Path.read_bytes
+    monkeypatch.setattr(
+        Path, "read_bytes", lambda path: pytest.fail(path.name) if "large" in path.name else whole(path)
+    )
+    result = terminal("check", str(files))
+    assert result.exit_code == 1
+    (told,) = (line for line in result.stdout.splitlines() if "large" in line)
+    assert told.startswith(f"{files}/large.yaml: is 16384.0 MB; files over 1 MiB are not read (try splitting it")
 
 
 @pytest.mark.parametrize(

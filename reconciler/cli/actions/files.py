@@ -29,6 +29,7 @@ from reconciler.core.observe.node_pool_differences import with_node_pool_differe
 from reconciler.core.observe.template_differences import with_template_differences
 from reconciler.core.schema import KINDS, json_schema
 from reconciler.core.schema.policy import BurstPolicyFile
+from reconciler.core.schema.yaml import MAX_BYTES, too_large
 from reconciler.core.validation.objects import unchecked_kinds
 from reconciler.errors import InvalidInput, Problem, Severity
 from reconciler.model.capacity import Observed
@@ -325,10 +326,16 @@ def read_directory(top: Path) -> FleetDirectory:
         if not is_read(name):
             continue
         try:
-            files[name] = parse_file(path.read_bytes())
+            files[name] = _parse(path)
         except OSError as error:
             unreadable.append(Problem(path=_normal(path), message=f"cannot be read: {error.strerror or error}"))
     return FleetDirectory(files=files, contents=_contents(top, files), unreadable=tuple(unreadable))
+
+
+def _parse(path: Path) -> ParsedFile:
+    """Read a file, unless it is too large: then the daemon does not read it either. Raises OSError."""
+    size = path.stat().st_size
+    return ParsedFile(problems=(too_large("", size),)) if size > MAX_BYTES else parse_file(path.read_bytes())
 
 
 def _contents(top: Path, files: Mapping[str, ParsedFile]) -> SourceContents:
@@ -364,8 +371,9 @@ def _unread_files(top: Path, files: Mapping[str, ParsedFile]) -> list[UnreadFile
 
 def _misnamed(top: Path, entry: TreeEntry) -> ParsedFile:
     """Return what a file holds whose name is not read; nothing where it cannot be."""
+    path = top / entry.path
     try:
-        return parse_file((top / entry.path).read_bytes())
+        return ParsedFile() if path.stat().st_size > MAX_BYTES else _parse(path)
     except OSError:
         return ParsedFile()
 
