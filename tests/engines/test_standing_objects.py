@@ -241,6 +241,18 @@ def test_label_of_a_queue_stays_in_the_metadata_of_a_new_version() -> None:
     assert objects(outcome)["Job"]["metadata"]["labels"] == {"team": "x", **queue}
 
 
+def test_stateful_set_in_a_queue_of_kueue_is_not_resized() -> None:
+    def stateful(replicas: int, **labels: str) -> dict[str, Any]:
+        made = {**deployment(replicas), "kind": "StatefulSet", "metadata": {**metadata("vllm"), "labels": labels}}
+        return {**made, "spec": {**made["spec"], "serviceName": "vllm"}}
+
+    queue = {"kueue.x-k8s.io/queue-name": "a"}
+    with pytest.raises(InvalidInput, match="StatefulSet demo/vllm stands with a number of replicas that nobody can"):
+        held(written(stateful(2, **queue)), written(stateful(4, **queue)))
+    files = written(stateful(4))
+    assert held(written(stateful(2)), files) == HeldFiles(files=files)
+
+
 def test_job_whose_completions_are_its_replicas_is_not_resized() -> None:
     old, new = job(parallelism=2, completions=2), job(parallelism=4, completions=4)
     with pytest.raises(InvalidInput, match="Job demo/prep stands with 2 completions, which nobody can change"):

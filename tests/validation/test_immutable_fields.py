@@ -301,6 +301,85 @@ def test_entry_of_a_list_is_immutable_by_its_name_and_by_what_stands_beside_it()
     assert not is_immutable(cliques, ("spec", "template", "cliques", "0", "spec", "replicas"))
 
 
+def _serving(kind: str, spec: Any, **labels: str) -> dict[str, Any]:
+    version, _, name = kind.rpartition("/")
+    metadata = {"name": "a", "labels": {f"kueue.x-k8s.io/{key}": text for key, text in labels.items()}}
+    return {"apiVersion": version, "kind": name, "metadata": metadata, "spec": spec}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "changes"),
+    [
+        ({"replicas": 2}, {"replicas": 3}, ["spec.replicas"]),
+        ({}, {"replicas": 2}, ["spec.replicas"]),
+        ({}, {"replicas": 1}, []),
+        ({"replicas": 2}, {"replicas": 0}, []),
+        ({"replicas": 0}, {"replicas": 2}, []),
+        (
+            {"template": {"spec": {"containers": [{"name": "a", "image": "a:1"}]}}},
+            {"template": {"spec": {"containers": [{"name": "a", "image": "a:2"}]}}},
+            [],
+        ),
+        (
+            {"template": {"spec": {"containers": [{"name": "a", "resources": {"requests": {"cpu": 1}}}]}}},
+            {"template": {"spec": {"containers": [{"name": "a", "resources": {"requests": {"cpu": 2}}}]}}},
+            ["spec.template.spec.containers.*.resources.requests"],
+        ),
+        (
+            {"template": {"spec": {"containers": [{"name": "a"}]}}},
+            {"template": {"spec": {"containers": [{"name": "a"}, {"name": "b"}], "nodeSelector": {"a": "b"}}}},
+            ["spec.template.spec.containers", "spec.template.spec.nodeSelector"],
+        ),
+    ],
+)
+def test_queue_of_kueue_keeps_the_replicas_and_the_shape_of_a_stateful_set(
+    before: Any, after: Any, changes: list[str]
+) -> None:
+    kind, queue = "apps/v1/StatefulSet", {"queue-name": "team"}
+    old, new = (_serving(kind, spec, **queue) for spec in (before, after))
+    assert [".".join(path) for path in immutable_changes(old, new)] == changes
+    assert immutable_changes(_serving(kind, before), _serving(kind, after)) == (), "without a queue"
+
+
+def test_queue_of_kueue_keeps_the_shape_of_the_groups_of_a_leader_worker_set_and_not_their_number() -> None:
+    def groups(replicas: int, worker: Any, **more: Any) -> Any:
+        return {"replicas": replicas, "leaderWorkerTemplate": {"workerTemplate": {"spec": worker}, **more}}
+
+    kind, queue = "leaderworkerset.x-k8s.io/v1/LeaderWorkerSet", {"queue-name": "team"}
+    old = _serving(kind, groups(1, {"tolerations": []}), **queue)
+    assert immutable_changes(old, _serving(kind, groups(3, {"tolerations": []}), **queue)) == ()
+    new = _serving(kind, groups(1, {"tolerations": [{"operator": "Exists"}]}, leaderTemplate={"spec": {}}), **queue)
+    assert immutable_changes(old, new) == (
+        ("spec", "leaderWorkerTemplate", "leaderTemplate"),
+        ("spec", "leaderWorkerTemplate", "workerTemplate", "spec", "tolerations"),
+    )
+
+
+def test_labels_that_kueue_reads_of_a_queued_job_stay() -> None:
+    def job(**labels: str) -> dict[str, Any]:
+        return _serving("batch/v1/Job", {}, **{name.replace("_", "-"): text for name, text in labels.items()})
+
+    def changes(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
+        return [path[-1].partition("/")[2] for path in immutable_changes(old, new)]
+
+    team = {"queue_name": "team"}
+    assert changes(job(**team), job(**team, max_exec_time_seconds="60")) == ["max-exec-time-seconds"]
+    assert changes(job(**team, priority_class="low"), job(**team)) == ["priority-class"]
+    assert changes(job(**team, priority_class="low"), job(**team, priority_class="high")) == []
+    assert changes(job(), job(max_exec_time_seconds="60")) == []
+
+
+def test_rule_with_an_old_value_lets_a_field_come_and_go() -> None:
+    def job(**cluster: str) -> dict[str, Any]:
+        spec = {"rayClusterSpec": {"gcsFaultToleranceOptions": cluster} if cluster else {}}
+        return {"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": {"name": "a"}, "spec": spec}
+
+    field = ("spec", "rayClusterSpec", "gcsFaultToleranceOptions", "backend")
+    assert immutable_changes(job(backend="redis"), job(backend="rocksdb")) == (field,)
+    assert immutable_changes(job(), job(backend="redis")) == ()
+    assert immutable_changes(job(backend="redis"), job()) == ()
+
+
 def test_rule_of_a_definition_keeps_a_field_and_what_is_below_it() -> None:
     stays = {"x-kubernetes-validations": [{"rule": "self ==  oldSelf", "message": "immutable"}]}
     outline = {

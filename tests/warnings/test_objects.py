@@ -69,6 +69,16 @@ def test_replicas_of_what_an_app_wrapper_wraps_are_told() -> None:
     )
 
 
+@pytest.mark.parametrize(("labels", "number"), [("{kueue.x-k8s.io/queue-name: team}", 1), ("{}", 0)])
+def test_replicas_of_a_stateful_set_are_told_where_a_queue_of_kueue_keeps_them(labels: str, number: int) -> None:
+    pods = "{metadata: {labels: {app: a}}, spec: {containers: [{name: a, image: busybox}]}}"
+    spec = f"{{replicas: 2, serviceName: a, selector: {{matchLabels: {{app: a}}}}, template: {pods}}}"
+    metadata = f"{{name: a, namespace: llm-demo, labels: {labels}}}"
+    lines = told(f"{{apiVersion: apps/v1, kind: StatefulSet, metadata: {metadata}, spec: {spec}}}")
+    message = "nobody can change spec.replicas of the StatefulSet once it is there: its placements are not resized"
+    assert [message in line for line in lines if "nobody can" in line] == [True] * number
+
+
 def test_end_of_a_placement_in_an_immutable_field_is_told() -> None:
     (warning,) = told(JOB % "{{ placement.expiresAt }}")
     assert "keeps the end of the placement of its beginning" in warning

@@ -32,8 +32,12 @@ def rules_of(manifest: Mapping[str, Json]) -> Iterator[ImmutableField]:
     """Yield the rules of Kubernetes and of controllers that hold for an object."""
     kind, marked = group_kind(manifest), manifest.get("immutable") is True
     for field in FIELDS:
-        if field.kind in (kind, ANY) and (marked or field.when != "marked"):
+        if field.kind in (kind, ANY) and (marked or field.when != "marked") and _is_labelled(manifest, field.label):
             yield field
+
+
+def _is_labelled(manifest: Mapping[str, Json], label: str) -> bool:
+    return not label or bool(at(manifest, ("metadata", "labels", label)))
 
 
 def immutable_changes(
@@ -138,6 +142,10 @@ def _is_changed(field: ImmutableField, old: Json, new: Json) -> bool:
             return [*_entries(old)] != [*_entries(new)]
         case "present":
             return (old is None) is not (new is None)
+        case "both":
+            return old is not None and new is not None and bool(old != new)
+        case "counted":
+            return 0 not in (old, new) and bool((old or 1) != (new or 1))
         case _:
             return bool(_without(old, field.but) != _without(new, field.but))
 

@@ -12,10 +12,30 @@ from typing import Literal
 from reconciler.model.kubernetes.workload_kind import Path
 
 _SERVER = "https://github.com/kubernetes/kubernetes/blob/master/pkg/apis"
-_KUEUE = "https://github.com/kubernetes-sigs/kueue/blob/main/pkg/controller/jobframework/validation.go"
+_GANGS = "https://github.com/kubernetes/api/blob/master/scheduling/v1alpha2/types.go"
+_KUEUE = "https://github.com/kubernetes-sigs/kueue/blob/main/pkg/controller"
+_KUEUE_JOBS = f"{_KUEUE}/jobframework/validation.go"
+_QUEUE = "kueue.x-k8s.io/queue-name"
+_SHAPE = (
+    "affinity",
+    "containers.*.ports",
+    "containers.*.resources.requests",
+    "initContainers.*.ports",
+    "initContainers.*.resources.requests",
+    "nodeSelector",
+    "overhead",
+    "priority",
+    "resourceClaims",
+    "resources.requests",
+    "runtimeClassName",
+    "tolerations",
+    "topologySpreadConstraints",
+)
+"""What Kueue compares of the pods of serving workloads, beside the number of their containers (`SpecShape`)."""
 _KUEUE_API = "https://github.com/kubernetes-sigs/kueue/blob/main/apis/kueue/v1beta2"
 _KRUISE = "https://github.com/openkruise/kruise/blob/master/pkg/webhook"
 _KSERVE = "https://github.com/kserve/kserve/blob/master/pkg/apis/serving"
+_LWS = "leaderworkerset.x-k8s.io/LeaderWorkerSet"
 _TRAINING = "https://github.com/kubeflow/training-operator/blob/master/pkg/common/util/webhooks.go"
 _APP_WRAPPER = "https://github.com/project-codeflare/appwrapper/blob/main/internal/webhook/appwrapper_webhook.go"
 _WRAPPERS = "workload.codeflare.dev"
@@ -28,7 +48,7 @@ _VOLCANO = "https://github.com/volcano-sh/volcano/blob/master/pkg/webhooks/admis
 ANY = "*"
 """In place of a kind: every kind."""
 
-When = Literal["always", "marked", "set", "first", "balanced", "shrunk", "named", "present"]
+When = Literal["always", "marked", "set", "first", "balanced", "shrunk", "named", "present", "both", "counted"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,13 +67,16 @@ class ImmutableField:
     """Whether it counts ``always``; where the object is ``marked`` with ``immutable: true``; where the new version has
     it ``set``, since the server fills it in and keeps it; for the ``first`` item of lists that both have; where both
     Services are ``balanced`` by a load balancer; where the amount has ``shrunk``; for the names of its entries alone
-    (``named``); or for whether it is ``present``."""
+    (``named``); for whether it is ``present``; where ``both`` versions have it, as of a rule with ``oldSelf``; or for a
+    number that is ``counted``: 1 where it is absent, and free to change from and to 0."""
     given: Path = ()
     """A field beside it; the rule holds where either version has that, and not as false. Empty for always."""
+    label: str = ""
+    """A label of the object without which the rule does not hold. Empty for always."""
 
 
 def _rows(
-    kinds: str, paths: str, source: str, *, but: str = "", when: When = "always", given: str = ""
+    kinds: str, paths: str, source: str, *, but: str = "", when: When = "always", given: str = "", label: str = ""
 ) -> Iterator[ImmutableField]:
     """Make a row of each kind and each dotted path."""
     beside = tuple(given.split(".")) if given else ()
@@ -61,8 +84,14 @@ def _rows(
         for field_path in paths.split():
             path = tuple(field_path.split("."))
             yield ImmutableField(
-                kind=kind, path=path, source=source, but=frozenset(but.split()), when=when, given=beside
+                kind=kind, path=path, source=source, but=frozenset(but.split()), when=when, given=beside, label=label
             )
+
+
+def _queued_rows(kind: str, path: str, source: str) -> Iterator[ImmutableField]:
+    """Make the rows of a pod spec that Kueue keeps in a serving workload with a queue."""
+    yield from _rows(kind, f"{path}.containers {path}.initContainers", source, when="named", label=_QUEUE)
+    yield from _rows(kind, " ".join(f"{path}.{part}" for part in _SHAPE), source, label=_QUEUE)
 
 
 FIELDS: tuple[ImmutableField, ...] = (
@@ -133,6 +162,17 @@ FIELDS: tuple[ImmutableField, ...] = (
         "scheduling.k8s.io/PriorityClass", "preemptionPolicy value", f"{_SERVER}/scheduling/validation/validation.go"
     ),
     *_rows(
+        "scheduling.k8s.io/Workload",
+        "spec.controllerRef spec.podGroupTemplates",
+        _GANGS,
+    ),
+    *_rows(
+        "scheduling.k8s.io/PodGroup",
+        "spec.disruptionMode spec.podGroupTemplateRef spec.priority spec.priorityClassName spec.resourceClaims"
+        " spec.schedulingConstraints spec.schedulingPolicy",
+        _GANGS,
+    ),
+    *_rows(
         "storage.k8s.io/StorageClass",
         "parameters provisioner reclaimPolicy volumeBindingMode",
         f"{_SERVER}/storage/validation/validation.go",
@@ -161,6 +201,13 @@ FIELDS: tuple[ImmutableField, ...] = (
         "trainer.kubeflow.org/TrainJob",
         "spec.activeDeadlineSeconds spec.initializer spec.managedBy spec.runtimeRef spec.trainer",
         "https://github.com/kubeflow/trainer/blob/master/pkg/apis/trainer/v1alpha1/trainjob_types.go",
+    ),
+    *_rows(
+        "trainer.kubeflow.org/ClusterTrainingRuntime trainer.kubeflow.org/TrainingRuntime",
+        "spec.template.spec.failurePolicy spec.template.spec.network spec.template.spec.startupPolicy"
+        " spec.template.spec.successPolicy spec.template.spec.replicatedJobs.*.dependsOn",
+        "https://github.com/kubernetes-sigs/jobset/blob/main/api/jobset/v1alpha2/jobset_types.go",
+        when="both",
     ),
     *_rows(
         "apps.kruise.io/CloneSet",
@@ -212,6 +259,47 @@ FIELDS: tuple[ImmutableField, ...] = (
     ),
     *_rows("kueue.x-k8s.io/LocalQueue", "spec.clusterQueue", f"{_KUEUE_API}/localqueue_types.go"),
     *_rows("kueue.x-k8s.io/AdmissionCheck", "spec.controllerName", f"{_KUEUE_API}/admissioncheck_types.go"),
+    *_rows("kueue.x-k8s.io/Topology", "spec.levels", f"{_KUEUE_API}/topology_types.go"),
+    *_rows("kueue.x-k8s.io/ResourceFlavor", "spec.topologyName", f"{_KUEUE_API}/resourceflavor_types.go"),
+    *_rows(
+        "apps/StatefulSet",
+        "spec.replicas",
+        f"{_KUEUE}/jobs/statefulset/statefulset_webhook.go",
+        when="counted",
+        label=_QUEUE,
+    ),
+    *_queued_rows("apps/StatefulSet", "spec.template.spec", f"{_KUEUE}/jobs/statefulset/statefulset_webhook.go"),
+    *_rows(
+        _LWS,
+        "spec.leaderWorkerTemplate.leaderTemplate",
+        f"{_KUEUE}/jobs/leaderworkerset/leaderworkerset_webhook.go",
+        when="present",
+        label=_QUEUE,
+    ),
+    *(
+        row
+        for pods in ("leaderTemplate", "workerTemplate")
+        for row in _queued_rows(
+            _LWS,
+            f"spec.leaderWorkerTemplate.{pods}.spec",
+            f"{_KUEUE}/jobs/leaderworkerset/leaderworkerset_webhook.go",
+        )
+    ),
+    *_rows(
+        "karpenter.sh/NodePool",
+        "spec.template.spec.nodeClassRef.group spec.template.spec.nodeClassRef.kind",
+        "https://github.com/kubernetes-sigs/karpenter/blob/main/pkg/apis/v1/nodepool.go",
+    ),
+    *_rows(
+        "karpenter.sh/NodeClaim",
+        "spec",
+        "https://github.com/kubernetes-sigs/karpenter/blob/main/pkg/apis/v1/nodeclaim.go",
+    ),
+    *_rows(
+        "serving.kserve.io/LocalModelCache serving.kserve.io/LocalModelNamespaceCache",
+        "spec.sourceModelUri",
+        f"{_KSERVE}/v1alpha1/local_model_cache_types.go",
+    ),
     *_rows(
         "snapshot.storage.k8s.io/VolumeSnapshot",
         "spec.source",
@@ -230,7 +318,7 @@ FIELDS: tuple[ImmutableField, ...] = (
         "/vmpool-admitter.go",
     ),
     *_rows(
-        "leaderworkerset.x-k8s.io/LeaderWorkerSet",
+        _LWS,
         "spec.leaderWorkerTemplate.subGroupPolicy.subGroupSize",
         "https://github.com/kubernetes-sigs/lws/blob/main/pkg/webhooks/leaderworkerset_webhook.go",
     ),
@@ -241,10 +329,15 @@ FIELDS: tuple[ImmutableField, ...] = (
         "spec.managedBy",
         "https://github.com/ray-project/kuberay/tree/master/ray-operator/apis/ray/v1",
     ),
-    *_rows(
-        "ray.io/RayCluster",
-        "spec.gcsFaultToleranceOptions.backend",
-        "https://github.com/ray-project/kuberay/blob/master/ray-operator/apis/ray/v1/raycluster_types.go",
+    *(
+        row
+        for kind, spec in (("RayCluster", ""), ("RayJob", "rayClusterSpec."), ("RayService", "rayClusterConfig."))
+        for row in _rows(
+            f"ray.io/{kind}",
+            f"spec.{spec}gcsFaultToleranceOptions.backend" + (f" spec.{spec}managedBy" if spec else ""),
+            "https://github.com/ray-project/kuberay/blob/master/ray-operator/apis/ray/v1/raycluster_types.go",
+            when="both",
+        )
     ),
     *_rows(f"{_WRAPPERS}/AppWrapper", "spec.managedBy", _APP_WRAPPER),
     *_rows(f"{_WRAPPERS}/AppWrapper", "spec.components", _APP_WRAPPER, but="annotations podSetInfos podSets"),
@@ -257,7 +350,14 @@ FIELDS: tuple[ImmutableField, ...] = (
     *_rows(
         "kubeflow.org/MPIJob",
         "spec.runPolicy.managedBy",
-        "https://github.com/kubeflow/training-operator/blob/master/pkg/apis/kubeflow.org/v1/common_types.go",
+        "https://github.com/kubeflow/mpi-operator/blob/master/pkg/apis/kubeflow/v2beta1/types.go",
+    ),
+    *_rows(
+        "kubeflow.org/JAXJob kubeflow.org/MPIJob kubeflow.org/PaddleJob kubeflow.org/PyTorchJob kubeflow.org/TFJob"
+        " kubeflow.org/XGBoostJob",
+        "spec.runPolicy.schedulingPolicy.queue",
+        "https://github.com/kubeflow/training-operator/blob/release-1.9/pkg/apis/kubeflow.org/v1/common_types.go",
+        when="both",
     ),
     *_rows(
         "apps.kruise.io/UnitedDeployment",
@@ -310,12 +410,35 @@ FIELDS: tuple[ImmutableField, ...] = (
         source=f"{_KSERVE}/v1beta1/inference_service_validation.go",
         when="set",
     ),
-    ImmutableField(kind=ANY, path=("metadata", "labels", "kueue.x-k8s.io/queue-name"), source=_KUEUE),
+    ImmutableField(kind=ANY, path=("metadata", "labels", _QUEUE), source=_KUEUE_JOBS),
+    *(
+        ImmutableField(kind=ANY, path=("metadata", part, f"kueue.x-k8s.io/{name}"), source=_KUEUE_JOBS, label=_QUEUE)
+        for part, name in (
+            ("labels", "max-exec-time-seconds"),
+            ("labels", "prebuilt-workload-name"),
+            ("annotations", "prebuilt-workload-name"),
+            ("annotations", "elastic-job"),
+        )
+    ),
+    ImmutableField(
+        kind=ANY,
+        path=("metadata", "labels", "kueue.x-k8s.io/priority-class"),
+        source=_KUEUE_JOBS,
+        when="present",
+        label=_QUEUE,
+    ),
+    ImmutableField(
+        kind="/Pod",
+        path=("metadata", "labels", "kueue.x-k8s.io/pod-group-name"),
+        source=f"{_KUEUE}/jobs/pod/pod_webhook.go",
+    ),
 )  # fmt: skip # a table, filled row by row
 """The rules of Kubernetes, and of controllers whose webhooks judge updates of objects that templates hold.
 
 A Service keeps its address unless it is, or becomes, an ExternalName. A Job that is suspended may change where its pods
 are scheduled; since a queue resumes a Job without a word in git, its template counts as immutable here throughout.
 Webhooks of KubeRay and Volcano let anybody change a RayJob and a PodGroup otherwise (read in November 2026). Nobody
-refuses another selector of a Rollout, but its ReplicaSets are orphaned, and their pods outlive the placement.
+refuses another selector of a Rollout, but its ReplicaSets are orphaned, and their pods outlive the placement; nor
+another manager of an MPIJob, whose type calls the field immutable, but its pods are left to nobody. Kueue 0.14 keeps
+the priority class of what runs as it is, later releases let it change and keep only whether there is one.
 """

@@ -15,9 +15,11 @@ from reconciler.core.fleet.object_owners import ObjectId, ObjectOwners, describe
 from reconciler.core.fleet.warnings.prerequisites import burst_clusters
 from reconciler.core.validation.immutable_fields import is_immutable
 from reconciler.core.workloads.builtin_kinds import Kinds, kind_of
+from reconciler.core.workloads.paths import items, within
 from reconciler.errors import Severity
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.kubernetes.object_schema import ObjectSchemas
+from reconciler.model.kubernetes.workload_kind import WorkloadKind
 from reconciler.model.policy import Desired
 from reconciler.model.workload import DeploySpec, Json
 from reconciler.text.findings import Finding, Loc, dotted
@@ -29,7 +31,7 @@ _MOST_WARNINGS = 5
 
 
 def warn_immutable_replicas(spec: DeploySpec, kinds: Kinds, schemas: ObjectSchemas) -> Iterator[Finding]:
-    """Warn of expressions that a resize changes, in fields that nobody can change.
+    """Warn of expressions and replicas that a resize changes, in fields that nobody can change.
 
     What runs once is not resized, unless it comes beside a workload that lasts.
     """
@@ -45,6 +47,25 @@ def warn_immutable_replicas(spec: DeploySpec, kinds: Kinds, schemas: ObjectSchem
             if _changes(text) and is_immutable(manifest, path, schemas):
                 yield _stays(manifest, ("spec", "manifestResources", index, "manifest"), loc, text)
                 break
+        else:
+            if kind is not None and not kind.once:
+                yield from _fixed_replicas(manifest, ("spec", "manifestResources", index, "manifest"), kind, schemas)
+
+
+def _fixed_replicas(manifest: Json, root: Loc, kind: WorkloadKind, schemas: ObjectSchemas) -> Iterator[Finding]:
+    """Warn of a workload whose own number of replicas nobody can change."""
+    for pattern in kind.replicas:
+        for item in items(manifest, pattern):
+            path = within(pattern, item, pattern)
+            if is_immutable(manifest, path, schemas):
+                yield Finding(
+                    loc=root,
+                    message=f"nobody can change {'.'.join(path)} of the {manifest.get('kind')} once it is there: its"
+                    " placements are not resized",
+                    hint="nothing, if more replicas may go to other clusters",
+                    severity=Severity.WARNING,
+                )
+                return
 
 
 def _changes(text: str) -> bool:
