@@ -31,7 +31,6 @@ from reconciler.core.decide.steps.follow_requests import requests_after
 from reconciler.core.decide.steps.idle import idle_terms
 from reconciler.core.decide.steps.mass_deletion import find_mass_deletion
 from reconciler.core.decide.unchanged import DecidedPass, decide_again
-from reconciler.core.fleet.spread.drafts import SubsetDrafts
 from reconciler.core.observe import demand, track_record
 from reconciler.core.observe.demand import UnseenPrimary
 from reconciler.core.observe.gpu_use import questions as gpu_use_questions
@@ -58,6 +57,7 @@ from reconciler.daemon.unproposed import take_off_unproposed
 from reconciler.errors import Bug, Problem, Severity
 from reconciler.model.bounds import TEMPLATE_ROUNDS
 from reconciler.model.capacity import Observed
+from reconciler.model.drafted_subsets import DraftedSubsets
 from reconciler.model.events.event import MOST_PATHS, Event, Push
 from reconciler.model.ids import CommitId, WorkloadId, WorkspaceName
 from reconciler.model.plan import UNTRIED, Plan
@@ -104,8 +104,8 @@ class Memory:
     source: SourceReader
     branch: BranchReader
     enrolment: Enrolment = field(default_factory=lambda: Enrolment(Desired(commit=CommitId("")), {}))
-    drafts: SubsetDrafts | None = None
-    """The pods of subsets that passes have rendered; None before the first one."""
+    drafted: DraftedSubsets = field(default_factory=DraftedSubsets)
+    """The pods of subsets that passes have rendered, for the next one."""
     measured: demand.Measured | None = None
     """The demands of the last pass, which hold on while their primaries show the same."""
     decided: DecidedPass | None = None
@@ -180,6 +180,11 @@ class PassDecision:
         """Join a plan and the input that it was made from."""
         return cls(inputs=inputs.with_requests(requests_after(inputs.ledger.requests, plan)), tips=tips, plan=plan)
 
+    def again(self, inputs: PassInput, decider: Callable[[PassInput], Plan]) -> PassDecision:
+        """Decide the same pass again from a changed input; what it has rendered in advance stays."""
+        inputs = replace(inputs, drafted=self.plan.drafted)
+        return PassDecision.of(inputs, self.tips, decider(inputs))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
@@ -232,6 +237,7 @@ def observe_and_decide(
     tips = replace(tips, losses=find_losses(world.repository, inputs.desired))
     with world.measure(PassPhase.DECIDE):
         memory.decided = decide_again(inputs, memory.decided)
+        memory.drafted = memory.decided.plan.drafted.next_pass()
     return PassDecision.of(inputs, tips, memory.decided.plan)
 
 
@@ -315,8 +321,6 @@ def read_input(
     memory.past = demand.next_past(past, demands, now)
     memory.lost = lost_cluster.lost_since(memory.lost, desired, seen, now)
     memory.enrolment = memory.enrolment.updated(desired, ledger.requests)
-    memory.drafts, problems = _take_over_drafts(memory, now)
-    seen = replace(seen, problems=(*seen.problems, *problems)) if problems else seen
     signs = RolloutSigns.of(ledger, seen, desired.fleet, now)
     rollouts = memory.rollouts.follow(world.repository, memory.branch, signs, now)
     memory.track_record = track_record.follow(memory.track_record, signs, rollouts, now)
@@ -329,7 +333,7 @@ def read_input(
         history=history,
         past=past,
         reach=memory.enrolment.reach,
-        drafts=memory.drafts,
+        drafted=memory.drafted,
         rollouts=rollouts,
         enrolment=memory.enrolment,
         orders=orders,
@@ -364,17 +368,6 @@ def _read_clock(world: World, memory: Memory) -> datetime:
         log.warning("the clock jumped; watching anew", jump=describe_jump(jump))
         memory.forget_watched(now)
     return now
-
-
-def _take_over_drafts(memory: Memory, now: datetime) -> tuple[SubsetDrafts, tuple[Problem, ...]]:
-    """Return the pods of subsets that the pass before has rendered, as far as they are the same in this fleet.
-
-    What nothing foresaw costs these pods alone: all of them are rendered again.
-    """
-    drafts = attempt(Seam.DRAFTS, "all", partial(memory.enrolment.drafts, now, memory.drafts))
-    if isinstance(drafts, Bug):
-        return memory.enrolment.drafts(now), (drafts.problem("subsets of WorkloadSpreads"),)
-    return drafts, ()
 
 
 def _with_unused_gpus(inputs: PassInput, gpu_use: GpuUseView) -> Observed:
@@ -429,8 +422,7 @@ def draft(
     """
     templates, rounds = PassTemplates(), Counter[WorkspaceName]()
     if decision.plan.changes and failures is not None and (unwritable := failures.holding(decision.inputs)):
-        inputs = replace(decision.inputs, unwritable=unwritable)
-        decision = PassDecision.of(inputs, decision.tips, decider(inputs))
+        decision = decision.again(replace(decision.inputs, unwritable=unwritable), decider)
     rendered = render_plan(world, decision, templates)
     while failing := {
         workload.workspace
@@ -442,7 +434,7 @@ def draft(
         spent = {workspace for workspace in failing if rounds[workspace] >= TEMPLATE_ROUNDS.most}
         spent |= {workload.workspace for (workload, _), why in rendered.unwritable.items() if why == UNTRIED}
         inputs = with_untried(replace(decision.inputs, unwritable=unwritable), spent, templates.good)
-        decision = PassDecision.of(inputs, decision.tips, decider(inputs))
+        decision = decision.again(inputs, decider)
         bugs = rendered.bugs
         pending = rendered.pending
         rendered = render_plan(world, decision, templates)
@@ -547,6 +539,7 @@ def reconcile_once(world: World, memory: Memory, *, fetch: bool = True, orders: 
         decision = observe_and_decide(world, memory, fetch=False, orders=orders)
     with world.measure(PassPhase.WRITE) if decision.plan.changes else nullcontext():
         decision, rendered = draft(world, decision, failures=memory.failures)
+        memory.drafted = decision.plan.drafted.next_pass()
         failures = EarlierFailures.after(decision.inputs, rendered.unwritable, rendered.pending)
         begun = {place: decision.inputs.begun.get(place, decision.inputs.now) for place in rendered.pending}
         memory.begun = {**memory.begun, **begun}

@@ -68,7 +68,8 @@ class LatestSnapshot:
         A caller with a receipt reads at least the state of that receipt: the pushed commits are read back first.
         """
         plan = replace(outcome.plan, suppressed=outcome.rendered.suppressed)
-        inputs = replace(outcome.decision.inputs, drafts=outcome.decision.inputs.drafts.closed())
+        # Readers begin with the pods of subsets that the pass has left.
+        inputs = replace(outcome.decision.inputs, drafted=plan.drafted.next_pass())
         decision = replace(outcome.decision, inputs=inputs, plan=plan)
         if outcome.commits:
             # The commits are pushed all the same, and the next pass reads them.

@@ -65,7 +65,6 @@ def _empty_decision(world: World, memory: Memory, tips: Tips, desired: Desired) 
     inputs = PassInput(
         desired=memory.enrolment.desired,
         reach=memory.enrolment.reach,
-        drafts=memory.enrolment.drafts(now),
         enrolment=memory.enrolment,
         ledger=ledger,
         observed=Observed(),

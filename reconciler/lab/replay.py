@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from reconciler.core.decide.decide import decide, receive
 from reconciler.core.decide.state.enrolment import Enrolment
 from reconciler.core.decide.state.pass_input import PassInput
-from reconciler.core.fleet.spread.drafts import SubsetDrafts
 from reconciler.core.observe import demand
 from reconciler.core.observe.rollouts import Rollouts
 from reconciler.core.observe.track_record import TrackRecord
@@ -23,6 +22,7 @@ from reconciler.daemon.deletion_confirmations import DeletionConfirmations
 from reconciler.daemon.reconcile import with_mass_deletion
 from reconciler.daemon.source import SourceReader
 from reconciler.errors import Problem, Severity
+from reconciler.model.drafted_subsets import DraftedSubsets
 from reconciler.model.ids import CommitId
 from reconciler.model.plan import Plan
 from reconciler.model.policy import Desired
@@ -65,7 +65,7 @@ class Replay:
         self._budgets, self._confirmations = BudgetReader(), DeletionConfirmations(repository)
         self._source, self._branch = source, branch
         self._enrolment = Enrolment(Desired(commit=CommitId("")), {})
-        self._drafts: SubsetDrafts | None = None
+        self._drafted = DraftedSubsets()
         self._held: dict[CommitId, bool] = {}
 
     def run(self, records: Iterable[PassRecord | Problem]) -> Iterator[Replayed | Problem]:
@@ -85,6 +85,8 @@ class Replay:
         # 3. All that it depended on is there.
         inputs = self._inputs(record)
         plan = decide(inputs) if record.kind is PassKind.WHOLE else receive(inputs, ())
+        if record.kind is PassKind.WHOLE:
+            self._drafted = plan.drafted.next_pass()
         again = RecordedPlan.of(plan, record.kind)
         return Replayed(record=record, inputs=inputs, plan=plan, parting=parting(record.plan, again))
 
@@ -93,7 +95,6 @@ class Replay:
         tips = Tips(source=record.source, output=record.output)
         ledger = self._branch.ledger(record.output)
         self._enrolment = self._enrolment.updated(desired, ledger.requests)
-        self._drafts = self._enrolment.drafts(record.at, self._drafts)
         inputs = PassInput(
             desired=self._enrolment.desired,
             ledger=ledger,
@@ -101,7 +102,7 @@ class Replay:
             demands=demand.measure(desired, record.observed, record.history, record.at, record.past),
             now=record.at,
             reach=self._enrolment.reach,
-            drafts=self._drafts,
+            drafted=self._drafted,
             history=record.history,
             past=record.past,
             rollouts=Rollouts.of(record.rollouts, watched=record.watched),

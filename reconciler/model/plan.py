@@ -11,6 +11,7 @@ from reconciler.errors import Bug
 from reconciler.model.action import TRAITS, Action, FieldRules
 from reconciler.model.approval import BurstProposal, ProposalEnd
 from reconciler.model.candidate import Candidate
+from reconciler.model.drafted_subsets import DraftedSubsets
 from reconciler.model.ids import ClusterName, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.ledger import Drift
 from reconciler.model.placement import ClusterSubset, Phase, Placement, Restraint, place_name
@@ -434,3 +435,5 @@ class Plan:
     """Exceptions that nothing foresaw; each cost its own workload or order the decision, and nothing else."""
     assessments: Mapping[WorkloadId, WorkloadAssessment] = field(default_factory=dict)
     """The assessments of the workloads that `decide` was asked to keep them of."""
+    drafted: DraftedSubsets = field(default_factory=DraftedSubsets, compare=False)
+    """The pods of subsets that passes have rendered, this one included: a part of the next one's input."""

@@ -152,7 +152,6 @@ class Deciding:
                 demands=demands,
                 now=self._now,
                 reach=self._enrolment.reach,
-                drafts=self._enrolment.drafts(self._now),
                 rollouts=self._rollouts,
                 enrolment=self._enrolment,
             ),

@@ -19,7 +19,6 @@ from typing import TypeVar
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.explain.catalogue import Catalogue
 from reconciler.core.fleet.cluster_order import ClusterOrder
-from reconciler.core.fleet.spread.drafts import SubsetDrafts
 from reconciler.core.observe.demand import measure
 from reconciler.daemon.metrics.fleet_metrics import FleetMetrics
 from reconciler.daemon.reconcile import PassDecision
@@ -150,7 +149,6 @@ class _Passes:
             demands=demands,
             now=self._now,
             reach=reach,
-            drafts=SubsetDrafts(self._desired, reach.patched, self._now),
         )
         tips = Tips(source=self._desired.commit, output=self._ledger.commit)
         decision = PassDecision(inputs=inputs, tips=tips, plan=Plan(changes=(), suppressed=()))

@@ -55,7 +55,6 @@ class Waiting:
                 demands={},
                 now=self._now,
                 reach=self._enrolment.reach,
-                drafts=self._enrolment.drafts(self._now),
                 enrolment=self._enrolment,
             )
         )

@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.fleet.cluster_order import ClusterOrder
-from reconciler.core.fleet.spread.drafts import SubsetDrafts
 from reconciler.core.observe.demand import DemandHistory, Demands, PastDemand, measure
 from reconciler.model.capacity import (
     ClusterObservation,
@@ -203,7 +202,6 @@ def inputs(
         demands=demands,
         now=now,
         reach=reach,
-        drafts=SubsetDrafts(wanted, reach.patched, now),
     )
 
 

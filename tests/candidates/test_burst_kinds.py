@@ -186,8 +186,7 @@ def later(draw: st.DrawFn, before: PassInput) -> PassInput:
 def enrolled(situation: PassInput) -> PassInput:
     """Have a fleet in force as a daemon has, which keeps what follows from its files alone."""
     enrolment = Enrolment(situation.desired, situation.ledger.requests)
-    drafts = enrolment.drafts(situation.now)
-    return replace(situation, enrolment=enrolment, desired=enrolment.desired, reach=enrolment.reach, drafts=drafts)
+    return replace(situation, enrolment=enrolment, desired=enrolment.desired, reach=enrolment.reach)
 
 
 @given(situations(), st.data())

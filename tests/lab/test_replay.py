@@ -162,5 +162,5 @@ def test_every_input_of_a_pass_is_recorded_or_follows_from_what_is() -> None:
     recorded = {"observed", "now", "history", "past", "begun", "unwritable", "rollouts", "orders", "lost"}
     recorded |= {"track_record"}
     in_git = {"desired", "ledger", "obstacles"}
-    derived = {"demands", "reach", "drafts", "enrolment", "deletion", "budgets"}
+    derived = {"demands", "reach", "drafted", "enrolment", "deletion", "budgets"}
     assert {field.name for field in fields(PassInput)} == recorded | in_git | derived

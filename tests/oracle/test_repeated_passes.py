@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from copy import deepcopy
+from dataclasses import fields, replace
 from datetime import timedelta
 
 from hypothesis import given
 
 from reconciler.core.decide.decide import decide
+from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.model.action import Action
 from reconciler.model.budget import Budgets, BudgetState
 from tests.oracle.chains import MOST, chains
@@ -21,6 +23,16 @@ def test_same_input_gives_the_same_plan_whatever_earlier_passes_have_found(passe
     for made in passes:
         assert decide(made.inputs) == made.plan
         assert decide(cold(made.inputs)) == made.plan
+
+
+@MOST
+@given(chains())
+def test_decision_leaves_its_input_as_it_is(passes: list[Pass]) -> None:
+    compared = [field.name for field in fields(PassInput) if field.name not in ("reach", "enrolment")]
+    for made in passes:
+        before = {name: deepcopy(getattr(made.inputs, name)) for name in compared}
+        decide(made.inputs)
+        assert {name: getattr(made.inputs, name) for name in compared} == before
 
 
 @MOST

@@ -20,7 +20,6 @@ from reconciler.core.decide.state.pass_memory import PassMemory
 from reconciler.core.decide.steps.follow_requests import requests_after
 from reconciler.core.decide.steps.lost_cluster import lost_since
 from reconciler.core.fleet.cluster_order import ClusterOrder
-from reconciler.core.fleet.spread.drafts import SubsetDrafts
 from reconciler.core.observe.demand import measure, next_history
 from reconciler.model.action import Action
 from reconciler.model.capacity import (
@@ -33,6 +32,7 @@ from reconciler.model.capacity import (
     WorkloadObservation,
 )
 from reconciler.model.demand import Demand
+from reconciler.model.drafted_subsets import DraftedSubsets
 from reconciler.model.ids import ClusterName, CommitId, WorkloadId
 from reconciler.model.kubernetes.scheduling import Taint
 from reconciler.model.ledger import Ledger, Placements
@@ -305,7 +305,6 @@ class World:
             demands=demands,
             now=self.now,
             reach=enrolment.reach,
-            drafts=enrolment.drafts(self.now),
             enrolment=enrolment,
             lost=self._lost,
         )
@@ -476,14 +475,14 @@ def cold(inputs: PassInput) -> PassInput:
     """Return an input without anything that earlier passes have found out."""
     if inputs.enrolment is None:
         reach = ClusterOrder(inputs.desired)
-        return replace(inputs, reach=reach, drafts=SubsetDrafts(inputs.desired, reach.patched, inputs.now))
+        return replace(inputs, reach=reach, drafted=DraftedSubsets())
     enrolment = Enrolment(inputs.enrolment.base, inputs.ledger.requests)
     fresh = replace(inputs.ledger, placements=Placements(dict(inputs.ledger.placements)))
     return replace(
         inputs,
         desired=enrolment.desired,
         reach=enrolment.reach,
-        drafts=enrolment.drafts(inputs.now),
+        drafted=DraftedSubsets(),
         enrolment=enrolment,
         ledger=fresh,
     )

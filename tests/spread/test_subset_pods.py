@@ -17,7 +17,6 @@ from reconciler.core.decide.candidates.finder import CandidateFinder
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.engines import Deployment, engine
-from reconciler.core.fleet.spread.drafts import SubsetDrafts
 from reconciler.core.pods.node_affinity import selects_node
 from reconciler.core.pods.pod_shape import replica_shape
 from reconciler.core.spread.inject import placement_injection
@@ -204,11 +203,14 @@ def rented(
 ) -> tuple[PassInput, ReplicaShape, tuple[Prerequisite, ...]]:
     """Say what a replica asks for on the rented cluster, and what has to be there first, in a pass after another."""
     begun = inputs(free("worker-4", 8), wanted=wanted, now=now)
-    begun = replace(begun, drafts=SubsetDrafts(wanted, begun.reach.patched, now, before and before.drafts))
-    finder, template, policy = CandidateFinder(begun, WorkingPlan(begun)), wanted.templates[VLLM], wanted.policies[VLLM]
+    if before is not None:
+        begun = replace(begun, drafted=before.drafted.next_pass())
+    working_plan, template, policy = WorkingPlan(begun), wanted.templates[VLLM], wanted.policies[VLLM]
+    finder = CandidateFinder(begun, working_plan)
     (candidate,) = (one for one in finder.order(VLLM) if one.cluster == "worker-4")
     shape = finder.shaped(template, policy, candidate, seen(pods()))
-    return begun, shape, finder.prerequisites(template, policy, candidate)
+    needed = finder.prerequisites(template, policy, candidate)
+    return replace(begun, drafted=working_plan.drafts.drafted()), shape, needed
 
 
 def test_a_template_that_reads_the_time_is_counted_as_it_is_in_each_pass() -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-import threading
 from collections import Counter
+from copy import deepcopy
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -15,7 +14,8 @@ from reconciler.core.expressions.work import MAX_WORK
 from reconciler.core.fleet.sources.patches import PatchedTemplates
 from reconciler.core.fleet.spread.drafts import SubsetDrafts
 from reconciler.model.bounds import SUBSET_WORK
-from reconciler.model.ids import ClusterName, CommitId, WorkloadId
+from reconciler.model.drafted_subsets import DraftedSubsets
+from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.policy import Desired
 from reconciler.text.timestamps import format_time
 from tests.builders.inputs import NOW, desired, seconds, template
@@ -43,7 +43,8 @@ def fleet(number: int, namespace: str, note: Any) -> Desired:
 
 def drafts(wanted: Desired, now: datetime = NOW, before: SubsetDrafts | None = None) -> SubsetDrafts:
     """Begin a pass over a fleet, with what the pass `before` has rendered."""
-    return SubsetDrafts(wanted, PatchedTemplates(wanted), now, before)
+    drafted = DraftedSubsets() if before is None else before.drafted().next_pass()
+    return SubsetDrafts(drafted, wanted, PatchedTemplates(wanted), now)
 
 
 def secrets(made: SubsetDrafts, wanted: Desired, workspace: str = "llm") -> dict[str, str]:
@@ -72,7 +73,7 @@ def test_long_templates_of_subsets_share_the_bound_of_their_workspace_and_are_al
     for after in range(3):
         made = drafts(wanted, NOW + seconds(after), made)
         read.append(number - namespaces(made, wanted)[UNKNOWN])
-        assert made.has_untried == (read[-1] < number)
+        assert made.drafted().has_untried == (read[-1] < number)
     assert SUBSET_WORK.most // MAX_WORK <= read[0] <= MOST
     assert read[0] < read[1] <= 2 * read[0]
     assert read[2] == number
@@ -115,58 +116,35 @@ def test_look_at_another_moment_leaves_the_drafts_of_the_pass_as_they_are() -> N
     assert secrets(made, wanted) == first
 
 
-def test_closed_drafts_show_what_is_rendered_and_render_nothing() -> None:
+def test_decision_of_the_same_pass_goes_on_with_what_is_left_of_its_bound() -> None:
     wanted = fleet(2 * MOST, TEMPLATE, LONG)
     made = drafts(wanted)
-    first = secrets(made, wanted)
-    closed = made.closed()
-    assert secrets(closed, wanted) == first
-    assert namespaces(closed.opened(), wanted)[UNKNOWN] < namespaces(closed, wanted)[UNKNOWN]
-    assert secrets(closed, wanted) == first
+    left = namespaces(made, wanted)[UNKNOWN]
+    again = SubsetDrafts(made.drafted(), wanted, PatchedTemplates(wanted), NOW)
+    assert namespaces(again, wanted)[UNKNOWN] == left
+    assert again.drafted().has_untried
+    assert namespaces(drafts(wanted, NOW, again), wanted)[UNKNOWN] < left
 
 
-def test_drafts_that_others_take_over_while_a_pass_renders_stay_whole() -> None:
-    """Previews of the API run in threads of their own."""
-    wanted = fleet(150, TEMPLATE, "x")
-    other = replace(wanted, commit=CommitId("b" * 40))
-    half = replace(wanted, templates=dict(sorted(wanted.templates.items())[::2]))
-    begun = drafts(half)
-    namespaces(begun, half)
-    made = drafts(wanted, NOW + seconds(1), begun)
-    shown, errors, over = made.closed(), list[RuntimeError](), threading.Event()
-
-    def preview() -> None:
-        try:
-            while not over.is_set():
-                drafts(other, NOW + seconds(2), shown)
-        except RuntimeError as error:
-            errors.append(error)
-
-    interval, thread = sys.getswitchinterval(), threading.Thread(target=preview)
-    sys.setswitchinterval(1e-6)
-    try:
-        thread.start()
-        namespaces(made, wanted)
-    finally:
-        over.set()
-        thread.join()
-        sys.setswitchinterval(interval)
-    assert errors == []
-    assert not made.has_untried
+def test_what_a_pass_hands_on_stays_as_it_is_while_others_render_more() -> None:
+    """Threads of the API read it meanwhile."""
+    wanted = fleet(2 * MOST, MOMENT, LONG)
+    made = drafts(wanted)
+    namespaces(made, wanted)
+    drafted = made.drafted().next_pass()
+    shown = deepcopy(drafted)
+    namespaces(made, wanted)
+    namespaces(SubsetDrafts(drafted, wanted, PatchedTemplates(wanted), NOW + seconds(30)), wanted)
+    assert drafted == shown
 
 
 def untried(before: Desired, after: Desired) -> set[str]:
     """Name the workloads of the first workspace whose pods, rendered in one fleet, are to be rendered in another."""
     made = drafts(before)
     namespaces(made, before)
-    kept = drafts(after, NOW + seconds(1), made).closed()
-    (only,) = spreading(subset("all", patch=PATCH)).spread.subsets
-    there = after.clusters[ClusterName("worker-2")]
-    return {
-        name.name
-        for name, one in after.templates.items()
-        if name.workspace == "llm" and kept.is_untried(one, after.policies[name], only, there)
-    }
+    kept = drafts(after, NOW + seconds(1), made).drafted()
+    rendered = {workload for (workload, _), _, _, cluster in kept.drafts if cluster in (None, ClusterName("worker-2"))}
+    return {name.name for name in after.templates if name.workspace == "llm" and name not in rendered}
 
 
 def with_part(wanted: Desired, part: str, name: str, **fields: object) -> Desired:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from http import HTTPStatus
 from typing import Annotated, Any
 
@@ -53,7 +52,6 @@ def router(callers: Callers, backend: Backend) -> APIRouter:
 def explain_workload(snapshot: Snapshot, workspace: WorkspaceName, name: TemplateName) -> Explanation:
     """Explain the request of that name, else the template; raises HttpError 404 where neither exists."""
     plan, inputs = snapshot.decision.plan, snapshot.decision.inputs
-    inputs = replace(inputs, drafts=inputs.drafts.opened())  # it asks for pods that the pass had no need of
     record = inputs.ledger.requests.get(WorkloadId(workspace, name, request=True))
     if record is not None:
         return explain_request(record, inputs, plan)

@@ -68,7 +68,7 @@ def _run_passes(world: World, memory: Memory) -> Sequence[Outcome]:
     while len(outcomes) < MOST_PASSES:
         outcomes.append(retry_conflicts(lambda: reconcile_once(world, memory), random=random.random))
         before, known = known, memory.failures.unwritable
-        if not outcomes[-1].decision.inputs.drafts.has_untried and not known.keys() - before.keys():
+        if not outcomes[-1].decision.plan.drafted.has_untried and not known.keys() - before.keys():
             break
     return outcomes
 

@@ -3,8 +3,8 @@
 These rules hold of every plan, whatever the fleet is and whatever kinds of workload are in it. Random chains of passes
 in `tests/oracle` try each of them:
 
-1. The same input gives the same plan, and is left as it is, but for the pods of subsets that are rendered (`drafts`).
-   What earlier passes remember changes no plan, nor do the assessments that it is asked to keep.
+1. The same input gives the same plan, and is left as it is, all of it. What earlier passes remember changes no plan,
+   nor do the assessments that it is asked to keep.
 2. Nothing begins, grows or arrives beyond the free capacity of a cluster, a limit (policy, cluster, subset, GPR) or a
    budget, nor where files, taints, health or a restraint keep newcomers out.
 3. No workload gets more replicas elsewhere than its primary misses. What it has beyond that stays until it has been
@@ -65,6 +65,7 @@ from reconciler.core.decide.steps.succeeded import end_succeeded
 from reconciler.core.decide.steps.unschedulable import move_unschedulable
 from reconciler.core.decide.turns.fair_share import FairShares
 from reconciler.core.decide.turns.queue import InOrder, Rule, ToQuota, Turn
+from reconciler.core.fleet.spread.drafts import SubsetDrafts
 from reconciler.core.observe.demand import next_signal_change
 from reconciler.errors import Bug
 from reconciler.model.ids import WorkloadId
@@ -83,18 +84,22 @@ def decide(inputs: PassInput, memory: PassMemory | None = None, *, keep: Collect
     A workload of which no decision can be made, since an exception that nothing foresaw gets in the way, keeps its
     placements until they expire; the pass is decided anew without it, as if it had not begun with it. Orders alike.
     """
-    decide_turns = partial(_decide_turns, inputs, PassMemory() if memory is None else memory, keep=keep)
-    return settle_gates(inputs, decide_turns) if uses_approval(inputs) else decide_turns(NO_GATES)[0]
+    drafts = SubsetDrafts(inputs.drafted, inputs.fleet, inputs.reach.patched, inputs.now)
+    memory = PassMemory() if memory is None else memory
+    decide_turns = partial(_decide_turns, inputs, memory, drafts=drafts, keep=keep)
+    plan = settle_gates(inputs, decide_turns) if uses_approval(inputs) else decide_turns(NO_GATES)[0]
+    return replace(plan, drafted=drafts.drafted())
 
 
 def _decide_turns(
-    inputs: PassInput, memory: PassMemory, gates: Gates, *, keep: Collection[WorkloadId]
+    inputs: PassInput, memory: PassMemory, gates: Gates, *, drafts: SubsetDrafts, keep: Collection[WorkloadId]
 ) -> tuple[Plan, Bursts]:
     in_order = InOrder()
-    decided = _decide(inputs, partial(_decide_all, rule=in_order), memory, gates, keep=keep)
+    decided = _decide(inputs, partial(_decide_all, rule=in_order), memory, gates, drafts=drafts, keep=keep)
     if not in_order.quotas:
         return decided
-    return _decide(inputs, partial(_decide_all, rule=ToQuota(in_order.quotas)), memory, gates, keep=keep)
+    to_quota = partial(_decide_all, rule=ToQuota(in_order.quotas))
+    return _decide(inputs, to_quota, memory, gates, drafts=drafts, keep=keep)
 
 
 def _decide(
@@ -103,12 +108,13 @@ def _decide(
     memory: PassMemory,
     gates: Gates = NO_GATES,
     *,
+    drafts: SubsetDrafts | None = None,
     keep: Collection[WorkloadId] = (),
 ) -> tuple[Plan, Bursts]:
     """Decide, anew with those frozen of which a decision has failed, until none fails any more."""
     frozen: Frozen = {}
     for _ in range(_ROUNDS):
-        working_plan = WorkingPlan(inputs, frozen, gates, memory=memory, keep=keep)
+        working_plan = WorkingPlan(inputs, frozen, gates, memory=memory, drafts=drafts, keep=keep)
         steps(working_plan)
         failed = {about: bug for about, bug in working_plan.bugs.items() if about not in frozen}
         if not failed:

@@ -27,7 +27,7 @@ _COMPARED = tuple(
     field.name
     for field in fields(PassInput)
     # Compared below, or part of the demands; what is rendered in advance only matters while some of it is untried.
-    if field.name not in ("now", "observed", "demands", "history", "drafts")
+    if field.name not in ("now", "observed", "demands", "history", "drafted")
 )
 
 
@@ -54,7 +54,7 @@ def _holds(before: DecidedPass, inputs: PassInput) -> bool:
     if plan.changes or plan.bugs or inputs.orders or inputs.lost:
         return False
     # 2. It waits for pods that each pass goes on to render.
-    if then.drafts.has_untried:
+    if plan.drafted.has_untried:
         return False
     # 3. Time alone may decide otherwise by now.
     until = then.now + LONGEST if plan.wake_at is None else min(plan.wake_at, then.now + LONGEST)

@@ -45,7 +45,6 @@ def later_input(
         demands=demands,
         now=now,
         reach=enrolment.reach,
-        drafts=enrolment.drafts(now, before.drafts),
         history=history,
         past=past,
         unwritable={},

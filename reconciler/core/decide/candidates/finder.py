@@ -229,7 +229,7 @@ class CandidateFinder:
         if subset is None:
             return shape
         cluster = self._desired.clusters[candidate.cluster]
-        return self._inputs.drafts.shape(template, policy, subset, cluster, seen=shape)
+        return self._working_plan.drafts.shape(template, policy, subset, cluster, seen=shape)
 
     def prerequisites(
         self, template: WorkloadTemplate, policy: BurstPolicy, candidate: Candidate
@@ -241,7 +241,7 @@ class CandidateFinder:
         cluster = self._desired.clusters[candidate.cluster]
         if subset is None:
             return self._inputs.reach.patched.prerequisites(template, cluster)
-        return self._inputs.drafts.needed(template, policy, subset, cluster)
+        return self._working_plan.drafts.needed(template, policy, subset, cluster)
 
     def assess(
         self,
@@ -285,7 +285,7 @@ class CandidateFinder:
         subset, workload = self._subset(policy, candidate), template.workload
         if subset is not None and candidate.rank < self._first_untried.get(workload, MOST):
             cluster = self._desired.clusters[candidate.cluster]
-            if self._inputs.drafts.is_untried(template, policy, subset, cluster):
+            if self._working_plan.drafts.is_untried(template, policy, subset, cluster):
                 self._first_untried[workload] = candidate.rank
         if policy.spread is None or candidate.rank < self._first_untried.get(workload, MOST):
             return None

@@ -26,7 +26,6 @@ from reconciler.core.engines import engine
 from reconciler.core.fleet.admission import DEFAULT_DURATION
 from reconciler.core.fleet.cluster_order import ClusterOrder
 from reconciler.core.fleet.prerequisites import prerequisites
-from reconciler.core.fleet.spread.drafts import SubsetDrafts
 from reconciler.core.ledger.request_record import digest_of, request_path
 from reconciler.core.workloads.builtin_kinds import Kinds
 from reconciler.errors import Bug
@@ -205,10 +204,6 @@ class Enrolment:
     def updated(self, base: Desired, records: Mapping[WorkloadId, RequestRecord]) -> Enrolment:
         """Return the enrolment of a fleet and its records: the same object while both are the same objects."""
         return self if base is self.base and records is self.records else Enrolment(base, records, self)
-
-    def drafts(self, now: datetime, before: SubsetDrafts | None = None) -> SubsetDrafts:
-        """Return the pods of subsets for a pass, as far as they are rendered `before`. Requests have no subsets."""
-        return SubsetDrafts(self.base, self.reach.patched, now, before)
 
     def changed_requests(self) -> tuple[WorkloadId, ...]:
         """List the requests whose file and record differ, by name."""

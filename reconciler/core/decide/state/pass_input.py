@@ -14,7 +14,6 @@ from reconciler.core.decide.state.order import Order
 from reconciler.core.fleet.cluster_order import ClusterOrder
 from reconciler.core.fleet.paths import FLEET_FILE
 from reconciler.core.fleet.sources.rendering_basis import RenderingComparison
-from reconciler.core.fleet.spread.drafts import SubsetDrafts
 from reconciler.core.ledger.read import ROOTS
 from reconciler.core.observe.demand import DemandHistory, Demands, PastDemand, seen_at
 from reconciler.core.observe.rollouts import Rollouts
@@ -23,6 +22,7 @@ from reconciler.errors import Problem, Severity
 from reconciler.model.budget import NO_BUDGETS, Budgets
 from reconciler.model.capacity import Observed
 from reconciler.model.demand import Demand
+from reconciler.model.drafted_subsets import DraftedSubsets
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
 from reconciler.model.ledger import Ledger
 from reconciler.model.placement import Placement, place_name
@@ -94,6 +94,9 @@ class MassDeletion:
         )
 
 
+_NOT_DRAFTED = DraftedSubsets()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassInput:
     """The whole input of one pass. The same input gives the same plan."""
@@ -109,8 +112,8 @@ class PassInput:
     now: datetime
     reach: ClusterOrder
     """The clusters of each workload, in order. It follows from `desired`, and is kept since it is costly to make."""
-    drafts: SubsetDrafts = field(compare=False)
-    """The pods of subsets as far as they are rendered. A decision adds to them, out of the bound of the pass."""
+    drafted: DraftedSubsets = _NOT_DRAFTED
+    """The pods of subsets that earlier passes have rendered. The plan has those that this pass leaves to the next."""
     history: DemandHistory = field(default_factory=dict)
     """The demand before this pass, which `demands` continue."""
     past: PastDemand = field(default_factory=dict)

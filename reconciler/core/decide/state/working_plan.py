@@ -17,6 +17,7 @@ from reconciler.core.decide.state.in_flight import InFlight, flight
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.pass_memory import PassMemory
 from reconciler.core.decide.state.turn_record import KeptTurns
+from reconciler.core.fleet.spread.drafts import SubsetDrafts
 from reconciler.core.ledger.restraints import counts_as_move, is_in_force
 from reconciler.errors import Bug
 from reconciler.model.action import Action
@@ -79,18 +80,22 @@ class WorkingPlan:
         gates: Gates = NO_GATES,
         *,
         memory: PassMemory | None = None,
+        drafts: SubsetDrafts | None = None,
         keep: Collection[WorkloadId] = (),
     ) -> None:
         """Begin with the placements, requests and restraints of the ledger; nothing is decided on what is `frozen`.
 
         The turn of a workload with a gate places what the gate lets through. Without a `memory` of the passes before,
-        this one is decided from its input alone. The plan keeps the assessments of the workloads to `keep` them of.
+        this one is decided from its input alone. All decisions of one pass share its
+        `drafts`; without any, this one begins with those of its input. The plan keeps the assessments of the workloads
+        to `keep` them of.
         """
         ledger, now = inputs.ledger, inputs.now
         self.frozen = frozen
         self.gates = gates
         self.memory = PassMemory() if memory is None else memory
         self.memory.begin(inputs.fleet)
+        self._drafts = drafts
         self.kept = KeptTurns(keep)
         self.bursts: dict[WorkloadId, list[Change]] = {}
         """What turns have placed."""
@@ -144,6 +149,14 @@ class WorkingPlan:
         """The input of the pass, with the requests as this pass has left them so far among its workloads."""
         self._inputs = self._inputs.with_requests(self.requests_now())
         return self._inputs
+
+    @property
+    def drafts(self) -> SubsetDrafts:
+        """The pods of subsets, rendered in advance."""
+        if self._drafts is None:
+            inputs = self._inputs
+            self._drafts = SubsetDrafts(inputs.drafted, inputs.fleet, inputs.reach.patched, inputs.now)
+        return self._drafts
 
     def wake_at_signal(self, moment: datetime | None) -> None:
         """Set the moment at which time alone next changes a signal, if there is one."""
@@ -392,8 +405,9 @@ class WorkingPlan:
             suppressed=tuple(self._suppressed.values()),
             wake_at=min((moment for moment in moments if moment > self._now), default=None),
             answers=self._answers,
-            bugs=(*self.frozen.values(), *self.other_bugs),
+            bugs=(*self.frozen.values(), *self.other_bugs, *(() if self._drafts is None else self._drafts.bugs)),
             assessments=self.kept.assessments,
+            drafted=self._inputs.drafted,
         )
 
     def _set_request(self, workload: WorkloadId, record: RequestRecord | None) -> None:

@@ -28,6 +28,7 @@ from reconciler.core.workloads.pods import read_pods
 from reconciler.errors import InvalidInput
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.cluster import Category, Prerequisite
+from reconciler.model.drafted_subsets import PatchShapes
 from reconciler.model.kubernetes.workload_kind import Path
 from reconciler.model.kubernetes.workload_spread import Subset, WorkloadSpread
 from reconciler.model.placement import Placement
@@ -104,18 +105,6 @@ _SHAPE_PARTS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PatchShapes:
-    """The shape of a template's pods in three states of injection."""
-
-    # As the template states it.
-    own: ReplicaShape
-    # With all that the subset injects but its patch.
-    injected: ReplicaShape
-    # With the patch as well.
-    patched: ReplicaShape
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RenderedSubset:
     """The objects of a placement of a subset, without those of charts."""
 
@@ -124,16 +113,6 @@ class RenderedSubset:
     spec: DeploySpec
     # None if templates differ, or one reads the number of replicas: shapes are then unknown in advance.
     shapes: PatchShapes | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SubsetObjects:
-    """The prerequisites and shapes of the objects of a subset."""
-
-    # The objects that a cluster must have first.
-    needed: tuple[Prerequisite, ...]
-    # None where they are unknown.
-    shapes: PatchShapes | None
 
 
 def render_subset(
