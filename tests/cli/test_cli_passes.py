@@ -9,12 +9,14 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from reconciler.model.bounds import TEMPLATE_ROUNDS
+from reconciler.core.fleet.spread import drafts
+from reconciler.model.bounds import SUBSET_WORK, TEMPLATE_ROUNDS
 from tests.builders.passes import BRANCHES, SOURCE_FILES
 from tests.builders.remote import Remote
 from tests.cli.conftest import ANN, See, Terminal, push_first
@@ -72,6 +74,26 @@ def test_once_gets_past_templates_that_fail(overspill: Terminal, fleet: Remote, 
     assert overspill.done("once").startswith("Nothing to change.\n")
 
 
+def _miss(see: See, observations: Path, *names: str) -> None:
+    """Show workloads of which one replica each is missing."""
+    see(missing=1, worker_2=4, worker_3=4)
+    seen = json.loads((observations / "worker-1.json").read_text())
+    (vllm,) = seen["workloads"]
+    seen["workloads"] = [{**vllm, "name": name} for name in names]
+    (observations / "worker-1.json").write_text(json.dumps(seen))
+
+
+def test_once_gets_past_all_subsets_however_many_passes_that_takes(
+    overspill: Terminal, fleet: Remote, see: See, observations: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(drafts, "SUBSET_WORK", replace(SUBSET_WORK, most=1))  # each pass renders one
+    names = tuple(f"a{index:03}" for index in range(30))
+    fleet.commit("main", spread_files(names))
+    _miss(see, observations, *names, "b")
+    subjects = [commit["subject"] for commit in overspill.answer("once")["commits"]]
+    assert subjects[-1].startswith("burst(llm/b): 1 replica on worker-2/own")
+
+
 @pytest.mark.parametrize("begun", [False, True])
 def test_once_gets_past_subsets_that_take_long(
     overspill: Terminal, fleet: Remote, see: See, observations: Path, begun: bool
@@ -84,11 +106,7 @@ def test_once_gets_past_subsets_that_take_long(
     fleet.commit("main", spread_files(names))
     if begun:
         overspill.done("once")
-    see(missing=1, worker_2=4, worker_3=4)
-    seen = json.loads((observations / "worker-1.json").read_text())
-    (vllm,) = seen["workloads"]
-    seen["workloads"] = [{**vllm, "name": name} for name in (*names, "b")]
-    (observations / "worker-1.json").write_text(json.dumps(seen))
+    _miss(see, observations, *names, "b")
     assert "the subsets of its workspace took too long in this pass" in overspill.done("plan")
     subjects = [commit["subject"] for commit in overspill.answer("once")["commits"]]
     assert [subject.partition(" for ")[0] for subject in subjects] == [

@@ -21,20 +21,17 @@ from reconciler.cli.actions.visibility import (
 )
 from reconciler.core.commits.cluster_branches import branches_of
 from reconciler.core.decide.approval import uses_approval
-from reconciler.core.decide.state.pass_input import Unwritable
 from reconciler.daemon.orders.order_batches import join_outcomes
 from reconciler.daemon.proposals.desk import numbered
 from reconciler.daemon.reconcile import Memory, Outcome, World, reconcile_once
 from reconciler.daemon.steer import retry_conflicts
+from reconciler.model.ids import WorkloadId
 from reconciler.settings import Settings
 from reconciler.text.to_json import json_value
 from reconciler.text.wording import count
 
 LAST_WORDS = timedelta(seconds=5)
 """How long `once` waits for engines to hear of its push. They poll as well."""
-
-MOST_PASSES = 20
-"""Passes of one `once` while templates fail, or the pods of subsets are not rendered yet."""
 
 
 def once(settings: Settings, form: options.Output) -> None:
@@ -60,17 +57,19 @@ def once(settings: Settings, form: options.Output) -> None:
 def _run_passes(world: World, memory: Memory) -> Sequence[Outcome]:
     """Run a pass, and another as long as each meets more templates that fail and leaves others of theirs untried.
 
-    Subsets whose pods are not rendered yet ask for another one too. The next process would begin with the first of them
-    again. Each of the passes runs again whenever the branch moves.
+    Subsets whose pods are not rendered yet ask for another one too, as long as more of them are rendered than in any
+    pass before: under commits that change them all the time this ends as well. The next process would begin with the
+    first of them again. Each of the passes runs again whenever the branch moves.
     """
     outcomes: list[Outcome] = []
-    known: Unwritable = {}
-    while len(outcomes) < MOST_PASSES:
+    failing, most = set[tuple[WorkloadId, str]](), 0
+    while True:
         outcomes.append(retry_conflicts(lambda: reconcile_once(world, memory), random=random.random))
-        before, known = known, memory.failures.unwritable
-        if not outcomes[-1].decision.plan.drafted.has_untried and not known.keys() - before.keys():
-            break
-    return outcomes
+        drafted, failures = outcomes[-1].plan.drafted, memory.failures.unwritable.keys()
+        if not (drafted.has_untried and len(drafted.drafts) > most) and failures <= failing:
+            return outcomes
+        failing |= failures
+        most = max(most, len(drafted.drafts))
 
 
 def _tend_proposals(settings: Settings, world: World, memory: Memory, outcome: Outcome) -> Outcome | None:
