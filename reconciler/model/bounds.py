@@ -351,6 +351,13 @@ REMOTE_STANDSTILL = InputBound(
     unit=Unit.SECONDS,
     beyond="ends; the pass is tried again after a back-off",
 )
+SIGNATURE_SECONDS = InputBound(
+    input=BoundedInput.REMOTE,
+    of="a look at the signature of a commit of the source branch: one of OpenPGP may unpack without an end",
+    most=10,
+    unit=Unit.SECONDS,
+    beyond="ends; the commit does not come in force",
+)
 REMOTE_SECONDS = InputBound(
     input=BoundedInput.REMOTE,
     of="one fetch or push in all: a first clone of 40 GB at 3 MB/s ends within it",

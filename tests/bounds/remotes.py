@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import time
 from collections.abc import Iterator
@@ -9,8 +10,11 @@ from contextlib import ExitStack
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
+
 from reconciler.adapters.git import GitRepository
 from reconciler.adapters.git.run import RemoteBounds
+from reconciler.adapters.git.signing import AllowedSigners
 from reconciler.adapters.git.source_repositories import SourceRepositories
 from reconciler.daemon.applied_commits import AppliedCommits
 from reconciler.errors import InvalidInput
@@ -20,6 +24,7 @@ from reconciler.model.bounds import (
     REMOTE_OUTPUT,
     REMOTE_SECONDS,
     REMOTE_STANDSTILL,
+    SIGNATURE_SECONDS,
     SOURCE_OUTPUT,
     SOURCE_SECONDS,
     SOURCE_SIZE,
@@ -34,6 +39,7 @@ from tests.daemon.test_applied_commits import FLUX, _report
 from tests.fakes.loopback import LoopbackServer
 from tests.fleet.test_sources import DEPLOYMENT
 from tests.git.test_endless_remotes import Endless, endless_upload, following
+from tests.git.test_signed_source import Fleet as SignedFleet
 from tests.git.test_source_repositories import Clock, commit
 
 _SMALL = 4 << 20
@@ -138,6 +144,41 @@ def _(place: Path) -> Iterator[Experiment]:
     bounds = RemoteBounds(silence=timedelta(seconds=1), standstill=timedelta(seconds=1))
     says = "progress without an object for 1 s, stopped waiting"
     yield from _endless(place, bounds, says, "1 s")
+
+
+@experiment(SIGNATURE_SECONDS)
+def _(place: Path) -> Iterator[Experiment]:
+    bounds = RemoteBounds(silence=timedelta(seconds=20), signature=timedelta(seconds=1))
+    fleet = SignedFleet(Remote(place / "remote.git"), place)
+    tip = fleet.push(fleet.commit(by="ann"))
+    signers = AllowedSigners(ssh=place / "allowed")
+
+    def held_back(name: str, search_path: str) -> str:
+        with (
+            pytest.MonkeyPatch.context() as variables,
+            GitRepository(fleet.remote.url, cache=place / name, bounds=bounds, allowed_signers=signers) as repository,
+        ):
+            repository.fetch()
+            fleet.push(fleet.commit(tip, by="bob"))
+            variables.setenv("PATH", search_path)
+            tips = repository.fetch()
+            return tips.held_back.said if tips.held_back else ""
+
+    slow = place / "slow" / "ssh-keygen"
+    slow.parent.mkdir()
+    slow.write_text("#!/bin/sh\nexec sleep 60\n")
+    slow.chmod(0o755)
+    path = os.environ["PATH"]
+
+    def at() -> None:
+        assert held_back("near", path) == ""
+
+    yield Experiment(
+        at=at,
+        beyond=lambda: held_back("far", f"{slow.parent}:{path}"),
+        says="git verify-commit: no answer for 1 s, stopped waiting",
+        scaled="1 s",
+    )
 
 
 @experiment(REMOTE_SECONDS)

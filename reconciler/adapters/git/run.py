@@ -26,7 +26,7 @@ from git.exc import GitCommandNotFound
 
 from reconciler.adapters import operating_system
 from reconciler.errors import InvalidInput, Transient
-from reconciler.model.bounds import REMOTE_OUTPUT, REMOTE_SECONDS, REMOTE_STANDSTILL, InputBound
+from reconciler.model.bounds import REMOTE_OUTPUT, REMOTE_SECONDS, REMOTE_STANDSTILL, SIGNATURE_SECONDS, InputBound
 from reconciler.model.outward_call import OutwardCall, Peer
 from reconciler.ports import MeasureCall, unmeasured_call
 
@@ -44,6 +44,8 @@ class RemoteBounds:
 
     silence: timedelta
     """Time without any output. git reports progress there, so that a large fetch may take longer."""
+    signature: timedelta = timedelta(seconds=SIGNATURE_SECONDS.most)
+    """Time for a look at one signature of the source branch."""
     standstill: timedelta = timedelta(seconds=REMOTE_STANDSTILL.most)
     """Time in which a fetch brings no object."""
     total: timedelta = timedelta(seconds=REMOTE_SECONDS.most)
@@ -97,6 +99,10 @@ class Runner:
         Raises Transient if it hangs; its processes are killed by then.
         """
         return self.begin(arguments, stdin=stdin, remote=remote)()
+
+    def run_silent(self, arguments: Sequence[str], *, silence: timedelta) -> Output:
+        """Run a local command as `run` does, that may be silent for some time only."""
+        return _wait(self.start(arguments, stdin=False), arguments[0], None, silence=silence)
 
     def begin(
         self, arguments: Sequence[str], *, stdin: bytes | None = None, remote: bool = False
@@ -244,12 +250,19 @@ def _received(git_dir: Path) -> int:
     return total
 
 
-def _wait(process: Popen[bytes], command: str, stdin: bytes | None, exchange: _Exchange | None = None) -> Output:
+def _wait(
+    process: Popen[bytes],
+    command: str,
+    stdin: bytes | None,
+    exchange: _Exchange | None = None,
+    *,
+    silence: timedelta = LOCAL_SILENCE,
+) -> Output:
     """Wait for the end of a command; raises Transient once it is silent for too long, or passes a bound."""
     if exchange is not None and stdin is None and sys.platform != "win32":
         return _receive(process, exchange)
     heard, unsent = 0, stdin
-    wait = LOCAL_SILENCE.total_seconds() if exchange is None else exchange.look_every
+    wait = silence.total_seconds() if exchange is None else exchange.look_every
     try:
         while True:
             try:

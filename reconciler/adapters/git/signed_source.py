@@ -199,7 +199,7 @@ def _is_signed(runner: Runner, commit: CommitId) -> bool:
 
     Raises InvalidInput where the program for that is missing, and Transient where git cannot run it now.
     """
-    done = runner.run(["verify-commit", commit])
+    done = runner.run_silent(["verify-commit", commit], silence=runner.bounds.signature)
     unchecked = _UNCHECKED.search(done.stderr)
     if unchecked is None:
         return done.status == 0

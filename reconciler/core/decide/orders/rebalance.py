@@ -62,7 +62,9 @@ def rebalance(inputs: PassInput, workload: WorkloadId, *, by: str, reason: str =
         by=by,
         reason=as_clause(reason),
     )
-    return Plan(changes=working_plan.plan().changes) if rebalancing.carry_out() else Plan()
+    if not rebalancing.carry_out():
+        return Plan()
+    return Plan(changes=working_plan.plan().changes, drafted=working_plan.drafts.drafted())
 
 
 def _template_and_policy(
