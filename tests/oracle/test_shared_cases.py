@@ -23,19 +23,7 @@ CASES = ROOT.parent / "shared" / "cases"
 PEERS, DEMAND = CASES / "peers", CASES / "demand"
 there = pytest.mark.skipif(not PEERS.is_dir(), reason="no peers in ../shared/cases")
 
-_PATCH = "check accepts a subset whose patch makes no valid pod"
-
-WRONG: Mapping[str, str] = {
-    "kruise-patch-01": _PATCH,
-    "kruise-patch-03": _PATCH,
-    "kruise-patch-04": _PATCH,
-    "kruise-patch-07": _PATCH,
-    "kruise-patch-09": _PATCH,
-    "kruise-patch-13": _PATCH,
-    "kruise-patch-15": _PATCH,
-    "kruise-patch-16": "an unknown field of a patch is written into the manifest",
-    "kruise-patch-19": "a patch of resources is refused where live pods and template differ, without that cause",
-}
+WRONG: Mapping[str, str] = {}
 """Cases that the product fails, with what it does wrong."""
 
 DISTRIBUTIONS: Mapping[str, Mapping[str, object]] = {

@@ -280,7 +280,7 @@ def test_a_number_where_kubernetes_takes_a_text_is_found_before_the_cluster_does
                 "spec": {
                     "initContainers": [{"name": "a", "env": [{"name": "A", "value": "1"}, {"name": "B", "value": 1}]}],
                     "containers": [
-                        {"name": "b", "env": [{"name": "A", "valueFrom": {}}]},
+                        {"name": "b", "env": [{"name": "A", "valueFrom": None}]},
                         {"name": "c"},
                         {"name": "d", "env": [{"name": "C", "value": False}]},
                     ],

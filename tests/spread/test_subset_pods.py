@@ -83,7 +83,7 @@ def patched(spec: Any, **fields: Any) -> Subset:
 
 
 H100, A100 = ({"spec": {"nodeSelector": {POOL: name}}} for name in ("h100", "a100"))
-SIDECAR = {"name": "probe", "image": "probe", "restartPolicy": "Always", "resources": {"requests": {GPU: 1}}}
+SIDECAR = {"name": "probe", "image": "probe", "restartPolicy": "Always", "resources": {"limits": {GPU: 1}}}
 
 
 def test_a_null_in_a_node_selector_does_not_free_what_affinity_requires() -> None:
@@ -164,7 +164,10 @@ def test_where_the_primary_shows_other_requests_than_the_template_a_patch_of_the
     filled_in = replace(seen(own), requests=gpus(2))
     made = plan(short(1, replica=filled_in), free("worker-4", 8), wanted=with_pods(fleet(more), own))
     (refused,) = (one for one in made.suppressed[0].refusals if one.cluster == "worker-4")
-    assert refused.message == "subset rented patches the resources of containers vllm, which cannot be counted here"
+    assert refused.message == (
+        "subset rented patches the resources of containers vllm, which cannot be counted here:"
+        " pods on the primary cluster differ from the template"
+    )
 
 
 def test_what_the_primary_s_limit_range_gave_to_its_pods_does_not_keep_a_patch_of_requests_from_being_counted() -> None:

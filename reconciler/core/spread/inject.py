@@ -20,7 +20,6 @@ from reconciler.core.workloads.builtin_kinds import Kinds
 from reconciler.core.workloads.paths import at, within
 from reconciler.core.workloads.pods import PodTemplateSite, pod_template_sites
 from reconciler.errors import InvalidInput, Severity
-from reconciler.model.kubernetes.object_schema import FieldValidation, ObjectSchemas
 from reconciler.model.kubernetes.workload_kind import Path, PodTemplate
 from reconciler.model.kubernetes.workload_spread import Subset, WorkloadSpread
 from reconciler.model.placement import Placement
@@ -30,7 +29,6 @@ from reconciler.text.findings import Finding, Loc
 
 INSTEAD = "write it into the template itself, where an expression may ask for placement.subset"
 _TRY = "mend its patch: kubectl patch --local --type strategic shows what becomes of a Pod"
-_LENIENT = ObjectSchemas(field_validation=FieldValidation.WARN)
 _MANIFEST: Loc = ("spec", "manifestResources", 0, "manifest")
 
 
@@ -197,18 +195,21 @@ def _check_selector(before: Mapping[str, Json], changed: Mapping[str, Json]) -> 
 
 
 def _check_rules(before: Mapping[str, Json], changed: Mapping[str, Json], workspace: Workspace, kinds: Kinds) -> None:
-    """Raise Unmergeable where only the subset makes an object break a safety rule.
+    """Raise Unmergeable where only the subset makes an object break a safety rule, or no valid object.
 
-    A field of a patch that pods do not have is a warning when its file is read, as OpenKruise takes such a patch.
+    Items of lists may move, so that findings are compared without the indexes in their locations.
     """
 
     def broken(manifest: Mapping[str, Json]) -> list[Finding]:
         spec = DeploySpec(manifests=(ManifestResource(name="", manifest=manifest),))
-        findings = rules.check_safety(spec, workspace, kinds=kinds, schemas=_LENIENT, rendered=True)
+        findings = rules.check_safety(spec, workspace, kinds=kinds, rendered=True)
         return [finding for finding in findings if finding.severity is Severity.ERROR]
 
-    findings = broken(before)
+    def named(finding: Finding) -> tuple[Loc, str]:
+        return tuple(part for part in finding.loc if not isinstance(part, int)), finding.message
+
+    known = {named(finding) for finding in broken(before)}
     for finding in broken(changed):
-        if finding not in findings:
+        if named(finding) not in known:
             hint = f" ({finding.hint})" if finding.hint else ""
             raise Unmergeable(finding.loc[len(_MANIFEST) :], f"{finding.message}{hint}")

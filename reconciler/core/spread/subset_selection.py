@@ -117,15 +117,18 @@ def with_subset_terms(shape: ReplicaShape, subset: Subset, cluster: Cluster) -> 
     return replace(shape, node_terms=terms, tolerations=shape.tolerations + lasting)
 
 
-def narrow_shape(shape: ReplicaShape, subset: Subset, cluster: Cluster) -> ReplicaShape:
-    """Return the shape of a replica of a subset on one of its clusters, as far as the shape alone shows it."""
+def narrow_shape(shape: ReplicaShape, subset: Subset, cluster: Cluster, *, cause: str = "") -> ReplicaShape:
+    """Return the shape of a replica of a subset on one of its clusters, as far as the shape alone shows it.
+
+    `cause` says why the rendered pods of the subset do not show it, for the obstacle of what cannot be counted.
+    """
     narrowed = with_subset_terms(shape, subset, cluster)
     if not subset.patch:
         return narrowed
     try:
         narrowed = _patch_labels(narrowed, subset.patch, subset.name)
         spec = subset.patch.get("spec")
-        return _patch_spec(narrowed, spec, subset.name) if spec else narrowed
+        return _patch_spec(narrowed, spec, subset.name, cause) if spec else narrowed
     except (AttributeError, KeyError, TypeError, Unmergeable):
         return replace(narrowed, obstacle=f"the patch of subset {subset.name} is no part of a pod")
 
@@ -155,13 +158,12 @@ def _labels(before: Mapping[str, str], patch: Mapping[str, Json]) -> Labels:
     return tuple(sorted(((pod.get("metadata") or {}).get("labels") or {}).items()))
 
 
-def _patch_spec(shape: ReplicaShape, spec: Json, name: str) -> ReplicaShape:
+def _patch_spec(shape: ReplicaShape, spec: Json, name: str, cause: str) -> ReplicaShape:
     """Apply the node settings of a patch; lists without a merge key are replaced whole, as in Kubernetes."""
     unread = next(iter((*_unsupported_fields(spec), *_conflicting_labels(spec, shape))), "")
     if unread:
-        return replace(
-            shape, obstacle=shape.obstacle or f"subset {name} patches {unread}, which cannot be counted here"
-        )
+        obstacle = f"subset {name} patches {unread}, which cannot be counted here{cause and f': {cause}'}"
+        return replace(shape, obstacle=shape.obstacle or obstacle)
     own = {"spec": {"nodeSelector": dict(shape.node_selector)}}
     selector = merge(own, {"spec": {"nodeSelector": spec.get("nodeSelector") or {}}})["spec"]["nodeSelector"]
     kept = tuple(tolerations(spec)) if "tolerations" in spec else shape.tolerations

@@ -9,9 +9,10 @@ from typing import NamedTuple
 from reconciler.core.validation.kubernetes_kinds import DEFINITIONS, VERSION
 from reconciler.model.kubernetes.object_schema import ANYTHING, Schema
 
-__all__ = ["OBJECT_META", "POD_SPEC", "VERSION", "definition", "kind_schema", "kinds_of_kubernetes"]
+__all__ = ["OBJECT_META", "POD", "POD_SPEC", "VERSION", "definition", "kind_schema", "kinds_of_kubernetes"]
 
 OBJECT_META = "meta.v1.ObjectMeta"
+POD = "core.v1.Pod"
 POD_SPEC = "core.v1.PodSpec"
 """Names of definitions that objects of other kinds contain."""
 

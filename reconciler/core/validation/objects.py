@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from reconciler.core.expressions.dialect import has_expression
 from reconciler.core.validation import kubernetes
+from reconciler.core.validation.pod_rules import PodJudgement, check_labels, check_pod
 from reconciler.core.validation.resource_names import check_resource_names
 from reconciler.core.validation.values import Judgement, check_value
 from reconciler.core.workloads.api_kinds import group_kind
@@ -98,6 +99,12 @@ def _check(
     else:
         metadata = kubernetes.definition(kubernetes.OBJECT_META)
         yield from check_value(manifest.get("metadata"), metadata, (*loc, "metadata"), judgement)
+    pod_judgement = PodJudgement(
+        rendered=judgement.rendered,
+        partial=schema is None or group_kind(manifest) in schemas.custom,
+        kind=group_kind(manifest),
+        claims=_claims(manifest),
+    )
     for site in pod_template_sites(manifest, kinds):
         pod = at(manifest, tuple(map(str, site.loc))) if site.loc else None
         if not isinstance(pod, dict):
@@ -107,6 +114,16 @@ def _check(
             pod_schema = _pod_schema(is_open=bool(site.template.containers))
             yield from check_value(pod, pod_schema, (*loc, *site.loc), replace(judgement, partial=True))
         yield from check_resource_names(pod, (*loc, *site.loc), schemas.resources)
+        yield from check_pod(pod, (*loc, *site.loc), pod_judgement)
+        labels: Loc = (*site.loc[:-1], "metadata", "labels")
+        yield from check_labels(at(manifest, tuple(map(str, labels))), (*loc, *labels), pod_judgement)
+
+
+def _claims(manifest: Mapping[str, Json]) -> frozenset[str]:
+    """Return the names of the claim templates of an object, which are volumes of its pods."""
+    templates = at(manifest, ("spec", "volumeClaimTemplates"))
+    names = (at(item, ("metadata", "name")) for item in (templates if isinstance(templates, list) else ()))
+    return frozenset(name for name in names if isinstance(name, str))
 
 
 def _schema(manifest: Mapping[str, Json], schemas: ObjectSchemas) -> Schema | None:

@@ -1,4 +1,4 @@
-"""Names of resources in the requests and limits of containers, as API servers and device plugins have them."""
+"""Requests and limits of containers, as API servers take them: names of resources, whole devices, limits in reach."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 
 from reconciler.core.expressions.dialect import has_expression
+from reconciler.model.units import ONE, parse_quantity
 from reconciler.model.workload import Json
 from reconciler.text.findings import Finding, Loc, shortened
 from reconciler.text.spelling import closest, nearest
@@ -48,8 +49,16 @@ def _check_resources(resources: Mapping[str, Json], loc: Loc, declared: Abstract
                 "is no resource of Kubernetes" if "/" not in name else "is no resource that a known device plugin has"
             )
             yield Finding(loc=(*loc, field, name), message=f"{shortened(name)} {what}", hint=hint)
+        for name, amount in amounts.items():
+            if _is_extended(name) and (_read(amount) or 0) % ONE:
+                message = f"devices are whole, and {shortened(str(amount))} is no whole number of them"
+                yield Finding(loc=(*loc, field, name), message=message, hint="try 1")
     for name, amount in requests.items():
         limit = limits.get(name)
+        wanted, most = _read(amount), _read(limit)
+        if not _is_extended(name) and wanted is not None and most is not None and wanted > most:
+            message = f"the request of {shortened(str(amount))} is more than the limit of {shortened(str(limit))}"
+            yield Finding(loc=(*loc, "requests", name), message=message, hint="raise the limit, or request less")
         unlike = str(limit) != str(amount) and not has_expression(f"{amount}{limit}")
         # API servers take a request for devices only beside the same limit, since devices are never overcommitted.
         if unlike and _is_extended(name):
@@ -60,6 +69,16 @@ def _check_resources(resources: Mapping[str, Json], loc: Loc, declared: Abstract
 
 
 _PARTS = ("requests", "limits")
+
+
+def _read(amount: Json) -> int | None:
+    """Return an amount in nano units; None without one, and for what an expression decides or another check refuses."""
+    if not isinstance(amount, str | int | float) or isinstance(amount, bool):
+        return None
+    try:
+        return parse_quantity(str(amount))
+    except ValueError:
+        return None
 
 
 def _misspelt(name: str, declared: AbstractSet[str]) -> str | None:

@@ -42,6 +42,8 @@ _DRAFT_STEPS, _VALUE_STEPS = 3_000, 25
 """Microseconds that a draft takes beside its expressions, and for each unit that its manifests weigh: the subset is
 injected twice, and each result is checked."""
 
+_DIFFERS = "pods on the primary cluster differ from the template"
+
 _HALF = SUBSET_WORK.most // 2
 """The part of the bound out of which older drafts are replaced."""
 
@@ -116,8 +118,7 @@ class SubsetDrafts:
             if draft is not None and draft.objects.shapes is not None:
                 narrowed, labels = with_subset_terms(seen, subset, cluster), "metadata" in subset.patch
                 shape = patched_shape(seen, narrowed, draft.objects.shapes, labels=labels)
-                if shape is not None:
-                    return shape
+                return narrow_shape(seen, subset, cluster, cause=_DIFFERS) if shape is None else shape
         return narrow_shape(seen, subset, cluster)
 
     def _draft(

@@ -16,7 +16,7 @@ from reconciler.core.fleet.kruise_whitelist import CONFIGURATION
 from reconciler.core.fleet.objects import DeclaredValue, FleetObjects, foreign_namespace
 from reconciler.core.fleet.policies import Templates
 from reconciler.core.fleet.spread import warnings
-from reconciler.core.fleet.spread.rules import WORKSPACE, KruiseRule
+from reconciler.core.fleet.spread.rules import WORKSPACE, KruiseRule, spread_of
 from reconciler.core.observe.counted_object import WORKLOAD
 from reconciler.core.schema.policy import BurstPolicyFile
 from reconciler.core.schema.workloadspread import TargetFile, WorkloadSpreadFile
@@ -175,7 +175,7 @@ def _in_force(work: FleetObjects, desired: Desired) -> list[_DeclaredSpread]:
         if target is None:
             continue  # its file is broken, and takes no part
         spread = _DeclaredSpread(
-            value=file.value_of(target, path=placed.path, line=placed.declared.line),
+            value=spread_of(file, target, path=placed.path, line=placed.declared.line),
             placed=placed,
             workspace=file.metadata.annotations.get(WORKSPACE, ""),
             open_to=frozenset(

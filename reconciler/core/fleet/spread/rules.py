@@ -2,9 +2,7 @@
 
 1. The rules of the set and its subsets (docs/background/upstream/workloadspread.md, "Validation").
 2. Kubernetes' own validation of node selector terms, tolerations and label selectors.
-3. A warning for each field of a patch that no Pod has. A strategic merge writes such a field as kubectl and OpenKruise
-   do, and the API server refuses or drops it later. Scalars are recognised by the fields of Kubernetes 1.37
-   (k8s.io/api/core/v1), for the types that `SCALARS` names; deeper fields are for the API server to check.
+3. A warning for each field of a patch that no Pod has, which is left out of the patch (`pod_patches`).
 
 Rules that need other files are in `files`.
 """
@@ -13,11 +11,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from enum import StrEnum
 from itertools import islice
 
 from reconciler.core.pods.label_syntax import is_label_key, is_label_value
-from reconciler.core.pods.strategic_merge import ROOT, TYPES
 from reconciler.core.schema.egs.ignored_fields import warn_ignored_fields
 from reconciler.core.schema.taints import TolerationFile
 from reconciler.core.schema.workloadkind import fault
@@ -33,10 +31,13 @@ from reconciler.core.schema.workloadspread import (
     WorkloadSpreadFile,
     bound,
 )
+from reconciler.core.validation import kubernetes
+from reconciler.core.validation.pod_patches import known_fields, unknown_fields
 from reconciler.core.workloads import pod_template
 from reconciler.core.workloads.builtin_kinds import NO_KINDS, SPREAD, kinds_named
 from reconciler.errors import Severity
-from reconciler.model.kubernetes.workload_spread import Bound
+from reconciler.model.kubernetes.object_schema import Schema
+from reconciler.model.kubernetes.workload_spread import Bound, WorkloadSpread
 from reconciler.model.units import MAX_DURATION
 from reconciler.model.workload import Json
 from reconciler.text.findings import Finding, Loc, shortened
@@ -49,61 +50,44 @@ _WORKLOAD = frozenset(
 )
 """Fields beside the pod template in the spec of a workload."""
 
-SCALARS: Mapping[str, frozenset[str]] = {
-    ROOT: frozenset({"apiVersion", "kind", "status"}),
-    "ObjectMeta": frozenset({
-        "creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generateName", "generation", "name",
-        "namespace", "resourceVersion", "selfLink", "uid",
-    }),
-    "PodSpec": frozenset({
-        "activeDeadlineSeconds", "automountServiceAccountToken", "dnsPolicy", "enableServiceLinks", "hostIPC",
-        "hostNetwork", "hostPID", "hostUsers", "hostname", "hostnameOverride", "nodeName", "preemptionPolicy",
-        "priority", "priorityClassName", "restartPolicy", "runtimeClassName", "schedulerName", "serviceAccount",
-        "serviceAccountName", "setHostnameAsFQDN", "shareProcessNamespace", "subdomain",
-        "terminationGracePeriodSeconds",
-    }),
-    "Container": frozenset({
-        "image", "imagePullPolicy", "name", "restartPolicy", "stdin", "stdinOnce", "targetContainerName",
-        "terminationMessagePath", "terminationMessagePolicy", "tty", "workingDir",
-    }),
-    "Resources": frozenset(),
-}  # fmt: skip # a table, a row a line
-"""The scalar fields of these types; together with `strategic_merge.TYPES` they are all fields."""
+_CALLED = {
+    kubernetes.POD: "a Pod",
+    kubernetes.OBJECT_META: "metadata",
+    kubernetes.POD_SPEC: "the spec of a Pod",
+    "core.v1.Container": "a container",
+}
+_HOMES = ((kubernetes.OBJECT_META, "metadata"), (kubernetes.POD_SPEC, "spec"))
 
-_CALLED = {ROOT: "a Pod", "ObjectMeta": "metadata", "PodSpec": "the spec of a Pod", "Container": "a container"}
+
+def spread_of(file: WorkloadSpreadFile, target: TargetFile, *, path: str, line: int) -> WorkloadSpread:
+    """Make the spread of a valid file at a path and line; its patches are what a Pod has fields for."""
+    spread = file.value_of(target, path=path, line=line)
+    subsets = tuple(replace(subset, patch=known_fields(subset.patch)) for subset in spread.subsets)
+    return replace(spread, subsets=subsets)
 
 
 def warn_unknown_fields(patch: Mapping[str, Json], loc: Loc) -> Iterator[Finding]:
     """Warn of the fields of a patch that no Pod has, each at its location below `loc`."""
-    yield from islice(_check_mapping_fields(patch, ROOT, loc), _MOST)
+    for place, schema, value in islice(unknown_fields(patch, loc), _MOST):
+        name = str(place[-1])
+        names = (called for key, called in _CALLED.items() if kubernetes.definition(key) is schema)
+        owner = next(names, str(next(part for part in reversed(place[:-1]) if isinstance(part, str))))
+        message = f"{owner} has no such field, and nothing is patched by it"
+        hint = _field_hint(name, value, schema)
+        yield Finding(loc=place, message=message, hint=hint, severity=Severity.WARNING)
 
 
-def _check_mapping_fields(value: Json, kind: str, loc: Loc) -> Iterator[Finding]:
-    if not isinstance(value, Mapping):
-        return
-    fields = TYPES[kind]
-    for name, below in value.items():
-        if name in fields:
-            items = below if fields[name].many else [below]
-            for index, item in enumerate(items if isinstance(items, list) else ()):
-                place = (*loc, name, index) if fields[name].many else (*loc, name)
-                yield from _check_mapping_fields(item, fields[name].of, place)
-        elif kind in SCALARS and name not in SCALARS[kind] and not name.startswith("$"):
-            message = f"{_CALLED.get(kind, loc[-1])} has no such field: the cluster refuses it or leaves it out"
-            hint = _field_hint(name, below, kind)
-            yield Finding(loc=(*loc, name), message=message, hint=hint, severity=Severity.WARNING)
-
-
-def _field_hint(name: str, value: Json, kind: str) -> str:
+def _field_hint(name: str, value: Json, schema: Schema) -> str:
     """Suggest a remedy: the patch form of a workload field, the right section, or the nearest name."""
     if name in _WORKLOAD:
         parts = [f"{part}: …" for part in _PARTS if isinstance(value, Mapping) and part in value]
         instead = f"write it as patch: {{{', '.join(parts)}}}" if parts else "leave it out"
         return f"a patch is one of the pod, not of the workload: {instead}"
-    for other, home in (("ObjectMeta", "metadata"), ("PodSpec", "spec")):
-        if other != kind and name in TYPES[other].keys() | SCALARS[other]:
+    for key, home in _HOMES:
+        other = kubernetes.definition(key)
+        if other is not schema and name in other.fields:
             return f"try {home}.{name}"
-    return nearest(name, TYPES[kind].keys() | SCALARS[kind])
+    return nearest(name, schema.fields)
 
 
 def check_term(file: TermFile, loc: Loc) -> Iterator[Finding]:
