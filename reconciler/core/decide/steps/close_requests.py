@@ -30,7 +30,10 @@ def follow_end(
     *,
     author: Identity | None = None,
 ) -> None:
-    """Amend or close the request of a placement that has just ended; `author` is who asked for the end."""
+    """Amend or close the request of a placement that has just ended; `author` is who asked for the end.
+
+    A burst has no record in the ledger, and nothing of it is left to close.
+    """
     record = working_plan.requests.get(placement.workload)
     if record is None or record.ended is not None:
         return

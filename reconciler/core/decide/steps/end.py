@@ -84,9 +84,8 @@ def end_expired(inputs: PassInput, working_plan: WorkingPlan) -> None:
         if ended.restraint is None and _has_rivals(inputs, working_plan, placement.workload):
             ended = replace(ended, restraint=lifecycle.turn(placement, EndReason.EXPIRED, inputs.now, inputs.now))
         working_plan.change(ended)
-        if placement.workload.request:
-            close = partial(follow_end, inputs, working_plan, placement, EndReason.EXPIRED, detail)
-            working_plan.decide(placement.workload, close, always=True)
+        close = partial(follow_end, inputs, working_plan, placement, EndReason.EXPIRED, detail)
+        working_plan.decide(placement.workload, close, always=True)
 
 
 def _has_rivals(inputs: PassInput, working_plan: WorkingPlan, workload: WorkloadId) -> bool:
@@ -135,8 +134,7 @@ def revert(
 ) -> None:
     """Revert a placement, with the cool-down of its policy; a request goes on with its other placements, or ends."""
     working_plan.change(make_revert(inputs, placement, why, detail, author=author))
-    if placement.workload.request:
-        follow_end(inputs, working_plan, placement, why, detail, author=author)
+    follow_end(inputs, working_plan, placement, why, detail, author=author)
 
 
 def make_revert(

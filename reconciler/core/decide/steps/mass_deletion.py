@@ -11,8 +11,7 @@ from collections.abc import Sequence
 
 from reconciler.core.decide.state.pass_input import MassDeletion, PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
-from reconciler.core.decide.steps.close_requests import follow_end
-from reconciler.core.decide.steps.end import make_revert, missing_file, outside_policy
+from reconciler.core.decide.steps.end import missing_file, outside_policy, revert
 from reconciler.core.decide.steps.follow_requests import forget
 from reconciler.core.decide.steps.manual_changes import follow_manual_changes
 from reconciler.model.ids import ClusterName, WorkloadId
@@ -98,13 +97,11 @@ def end_deleted(inputs: PassInput, *, by: Identity) -> Plan:
             forget(inputs, working_plan, working_plan.requests[workload], detail, author=by)
         else:
             for placement in working_plan.of(workload):
-                working_plan.change(make_revert(inputs, placement, EndReason.POLICY, detail, author=by))
+                revert(inputs, working_plan, placement, EndReason.POLICY, detail, author=by)
     for cluster in deletion.clusters:
         detail = f"{_describe_missing_cluster(cluster)}; confirmed by {by.name}"
         for placement in working_plan.on(cluster):
-            working_plan.change(make_revert(inputs, placement, EndReason.POLICY, detail, author=by))
-            if placement.workload.request:
-                follow_end(inputs, working_plan, placement, EndReason.POLICY, detail)
+            revert(inputs, working_plan, placement, EndReason.POLICY, detail, author=by)
     return Plan(changes=working_plan.plan().changes)
 
 

@@ -6,8 +6,7 @@ from functools import partial
 
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
-from reconciler.core.decide.steps.close_requests import follow_end
-from reconciler.core.decide.steps.end import make_revert
+from reconciler.core.decide.steps.end import revert
 from reconciler.core.ledger import lifecycle
 from reconciler.core.workloads.single_run import complete_objects, completions, may_succeed
 from reconciler.model.capacity import SucceededPods
@@ -36,9 +35,7 @@ def _end_succeeded(inputs: PassInput, working_plan: WorkingPlan, placement: Plac
     by_pods = finished.pods is not None and not finished.objects
     what = f"the last of its {count(finished.pods or 0, 'pod')}" if by_pods else "its run"
     detail = f"{what} was complete at {format_time(finished.at)}"
-    working_plan.change(make_revert(inputs, placement, EndReason.SUCCEEDED, detail))
-    if placement.workload.request:
-        follow_end(inputs, working_plan, placement, EndReason.SUCCEEDED, detail)
+    revert(inputs, working_plan, placement, EndReason.SUCCEEDED, detail)
 
 
 def _is_complete(inputs: PassInput, placement: Placement, finished: SucceededPods) -> bool:
