@@ -192,10 +192,10 @@ class _RequestedPods(GangWorkload):
         )
 
 
-def unit_of_request(template: WorkloadTemplate, pods: ManifestPods, needs: PodRequirements) -> PlacementUnit:
-    """Return the unit of a request by name: all pods of its manifests."""
+def unit_of_request(pods: ManifestPods, needs: PodRequirements) -> PlacementUnit:
+    """Return the unit of a request by name: all pods of its manifests. Its record says whether it begins again."""
     gang = _RequestedPods(counts=False, needed=needs, found=pods.gangs)
-    return PlacementUnit(size=_ALL, whole=True, once=template.runs_once, gang=gang)
+    return PlacementUnit(size=_ALL, whole=True, gang=gang)
 
 
 def unit_of(

@@ -205,10 +205,7 @@ def cool_down(
     An end says something against the cluster (a failure, an eviction, a policy that no longer allows it, the longest
     time of a renewed burst) or against the workload (its GPUs were idle). Time and demand that are over do neither:
     what is still missing may be placed anew at once. A failed placement is never retried at once, whatever the policy.
-    Requests have no cool-down: they record their clusters themselves.
     """
-    if placement.workload.request:
-        return None
     renewed = why is EndReason.EXPIRED and policy.renew is Renewal.WHILE_NEEDED
     on_cluster = True if renewed and at_longest(placement, policy, limits) else _RESTING.get(why)
     rest = policy.cool_down or (policy.rollout_timeout if why is EndReason.FAILED else timedelta())

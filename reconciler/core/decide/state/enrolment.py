@@ -97,7 +97,7 @@ class EnrolledRequest:
     @cached_property
     def unit(self) -> PlacementUnit:
         """What of it is placed together: all of its pods."""
-        return unit_of_request(self.template, self.pods, self.needs)
+        return unit_of_request(self.pods, self.needs)
 
     def kind(self, engines: tuple[EngineName, ...], *, helm: bool) -> Hashable:
         """Return a value that is equal for requests that each cluster with one of these engines answers alike.

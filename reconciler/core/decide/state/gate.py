@@ -103,7 +103,7 @@ def is_dearer(shown: float | None, now: float | None) -> bool:
 def rule_of(inputs: PassInput, placement: Placement) -> ApprovalRule | None:
     """Return the rule of the policy that governs a burst."""
     policy = inputs.desired.policies.get(placement.workload)
-    return None if policy is None or placement.workload.request else policy.approval
+    return None if policy is None else policy.approval
 
 
 def needs_approval(inputs: PassInput, rule: ApprovalRule, bursts: Sequence[Change]) -> bool:

@@ -18,9 +18,14 @@ from reconciler.model.policy import BurstPolicy
 
 
 def restraint_after(inputs: PassInput, placement: Placement, why: EndReason) -> Restraint | None:
-    """Return the restraint that the end of a placement leaves: the hold of a run that is over, else a cool-down."""
+    """Return the restraint that the end of a placement leaves: the hold of a run that is over, else a cool-down.
+
+    Requests have none: they record their clusters themselves.
+    """
+    if placement.workload.request:
+        return None
     policy = inputs.desired.policies.get(placement.workload) or BurstPolicy(name="")
-    if not placement.workload.request and _is_over(inputs, placement, policy, why):
+    if _is_over(inputs, placement, policy, why):
         return lifecycle.run_hold(placement, why, inputs.now)
     limits = inputs.desired.limits.get(placement.workload.workspace)
     return lifecycle.cool_down(placement, policy, why, inputs.now, limits)

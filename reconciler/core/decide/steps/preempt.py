@@ -158,7 +158,7 @@ class Preemption:
             return
         refusals = (refusal for refusal in suppressed.refusals if refusal.reason is not Reason.NO_CAPACITY)
         otherwise = {(refusal.cluster, refusal.subset) for refusal in refusals}
-        if workload.request:
+        if unit_of_workload(self.inputs, workload).whole:
             otherwise |= {(placement.cluster, "") for placement in self.working_plan.of(workload)}
         for candidate in candidates:
             if candidate.key in otherwise or candidate.cluster not in self.inputs.observed.clusters:
@@ -240,7 +240,7 @@ class Preemption:
         """
         shares, demand = self.shares, self.inputs.demands.get(workload)
         quota = self.inputs.desired.workspaces[workload.workspace].quota.amounts
-        if not quota or workload.request or not isinstance(demand, Demand) or demand.shape is None:
+        if not quota or not isinstance(demand, Demand) or demand.shape is None:
             return []
         loans = []
         shares.forget()

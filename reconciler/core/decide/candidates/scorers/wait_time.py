@@ -151,7 +151,7 @@ class _Waits:
     def _is_renewed(self, workload: WorkloadId) -> bool:
         desired = self.subject.inputs.desired
         template, policy = desired.templates.get(workload), desired.policies.get(workload)
-        if workload.request or template is None or policy is None:
+        if template is None or policy is None:
             return False
         return lifecycle.renewal(template, policy) is not Renewal.NEVER
 
