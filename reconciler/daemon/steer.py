@@ -32,8 +32,9 @@ from reconciler.errors import Conflict, InvalidInput, Transient
 from reconciler.model.action import Action
 from reconciler.model.approval import ProposalEnd
 from reconciler.model.capacity import Observed
+from reconciler.model.end_reason import EndReason
 from reconciler.model.ids import CommitId
-from reconciler.model.plan import EndReason, Plan, unwritten_remedy
+from reconciler.model.plan import Plan, unwritten_remedy
 from reconciler.model.policy import Desired
 from reconciler.model.tree import Identity, Tips
 

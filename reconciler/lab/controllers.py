@@ -22,8 +22,9 @@ from reconciler.lab.observe import SimulatedView
 from reconciler.lab.scenario import BEGIN, DemandScenario
 from reconciler.lab.world import Placed, PlacedReplicas, SimulatedWorld
 from reconciler.model.action import Action
+from reconciler.model.end_reason import EndReason
 from reconciler.model.ids import ClusterName, WorkspaceName
-from reconciler.model.plan import EndReason, Plan, Suppressed
+from reconciler.model.plan import Plan, Suppressed
 from reconciler.model.workload import HelmConfig, Json
 
 _WINDOW = 300

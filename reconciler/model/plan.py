@@ -12,6 +12,7 @@ from reconciler.model.action import TRAITS, Action, FieldRules
 from reconciler.model.approval import BurstProposal, ProposalEnd
 from reconciler.model.candidate import Candidate
 from reconciler.model.drafted_subsets import DraftedSubsets
+from reconciler.model.end_reason import EndReason
 from reconciler.model.ids import ClusterName, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.ledger import Drift
 from reconciler.model.placement import ClusterSubset, Phase, Placement, Restraint, place_name
@@ -110,21 +111,6 @@ def unwritten_remedy(problem: str, subset: str = "") -> str:
             return TAKEN_REMEDY
         case _:
             return "mend the template, or what its subset changes" if subset else "mend the template"
-
-
-class EndReason(StrEnum):
-    """Why a placement ends."""
-
-    EXPIRED = "expired"
-    DEMAND_GONE = "demand-gone"
-    FAILED = "failed"
-    SUCCEEDED = "succeeded"
-    PREEMPTED = "preempted"
-    IDLE = "idle"
-    FAIR_SHARE = "fair-share"
-    CLUSTER_LOST = "cluster-lost"
-    POLICY = "policy"
-    REQUESTED = "requested"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

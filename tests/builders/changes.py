@@ -9,12 +9,13 @@ from datetime import timedelta
 from reconciler.core.commits.messages import message
 from reconciler.model.action import Action
 from reconciler.model.approval import BurstProposal, ProposalEnd, ProposedPlacement
+from reconciler.model.end_reason import EndReason
 from reconciler.model.gpr import GpuAsk
 from reconciler.model.ids import ClusterName, CommitId, PlacementName, TemplateName
 from reconciler.model.ledger import Drift
 from reconciler.model.manifest_source import MadeFrom
 from reconciler.model.placement import RestraintKind
-from reconciler.model.plan import Change, Choice, EndReason, Reason, Refusal, Shortage
+from reconciler.model.plan import Change, Choice, Reason, Refusal, Shortage
 from reconciler.model.request import Asker, Ended, Provisioning, Request, RequestRecord
 from reconciler.model.tree import Identity, LoggedCommit
 from reconciler.model.units import ONE, Quantity, Resources

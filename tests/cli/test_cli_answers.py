@@ -12,8 +12,9 @@ from reconciler.cli import printing
 from reconciler.errors import Problem, Severity
 from reconciler.model.action import Action
 from reconciler.model.demand import Demand
+from reconciler.model.end_reason import EndReason
 from reconciler.model.ids import ClusterName
-from reconciler.model.plan import Change, EndReason
+from reconciler.model.plan import Change
 from reconciler.model.units import ONE, Quantity, Resources
 from reconciler.text.to_json import json_value
 from tests.builders.placement_records import PLACEMENT, VLLM

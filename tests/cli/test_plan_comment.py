@@ -13,9 +13,10 @@ import pytest
 from reconciler.cli.actions.plans.markdown import money
 from reconciler.daemon.answers.plan_report import cost_of
 from reconciler.model.action import Action
+from reconciler.model.end_reason import EndReason
 from reconciler.model.ids import ClusterName
 from reconciler.model.placement import Placement
-from reconciler.model.plan import Change, Choice, EndReason
+from reconciler.model.plan import Change, Choice
 from reconciler.model.policy import Cluster
 from reconciler.model.units import Resources
 from reconciler.text.to_json import json_value

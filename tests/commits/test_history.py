@@ -8,8 +8,8 @@ from datetime import timedelta
 import pytest
 
 from reconciler.core.commits.history import BurstHistory, as_they_stand, bursts, reasons_in_body
+from reconciler.model.end_reason import EndReason
 from reconciler.model.ledger import Drift, Ledger, Placements
-from reconciler.model.plan import EndReason
 from reconciler.model.tree import Identity, LoggedCommit
 from tests.builders.changes import (
     EXTEND,

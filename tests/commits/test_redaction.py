@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from reconciler.adapters.git.fastimport import stream
 from reconciler.core.commits.messages import line, message
 from reconciler.core.engines.argocd.applications import read_application
+from reconciler.model.end_reason import EndReason
 from reconciler.model.ids import NAME, ClusterName, PlacementName, TemplateName, WorkloadId, WorkspaceName
-from reconciler.model.plan import EndReason
 from reconciler.model.tree import Commit, Identity
 from reconciler.text.redaction import FORMS, MIXED, redacted
 from reconciler.text.wording import engine_message

@@ -18,10 +18,11 @@ from reconciler.daemon.reconcile import Outcome, PassDecision
 from reconciler.errors import Problem, Severity
 from reconciler.model.action import Action
 from reconciler.model.capacity import ClusterObservation
+from reconciler.model.end_reason import EndReason
 from reconciler.model.events.event import Event, Push
 from reconciler.model.events.event_kind import EventKind
 from reconciler.model.ids import CommitId
-from reconciler.model.plan import Change, EndReason, Plan, Reason, Suppressed
+from reconciler.model.plan import Change, Plan, Reason, Suppressed
 from reconciler.model.rollout import EngineState
 from reconciler.model.tree import Tips
 from tests.builders.inputs import NOW, SOURCE, VLLM, desired, inputs, placement, seconds, short

@@ -14,9 +14,10 @@ from reconciler.daemon.orders.order_queue import OrderQueue, OrderResult
 from reconciler.daemon.reconcile import Outcome
 from reconciler.errors import Conflict, InvalidInput, Transient
 from reconciler.model.action import Action
+from reconciler.model.end_reason import EndReason
 from reconciler.model.ids import CommitId, WorkspaceName
 from reconciler.model.placement import Placement
-from reconciler.model.plan import Change, EndReason, Plan
+from reconciler.model.plan import Change, Plan
 from reconciler.model.request import Answer, Denial, Verb
 from reconciler.model.tree import Commit, Identity
 from tests.builders.inputs import placement

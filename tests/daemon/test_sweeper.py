@@ -21,7 +21,7 @@ from reconciler.daemon.sweeper import GRACE, LONGEST_GRACE, Sweeper, SweepWorld
 from reconciler.errors import Conflict, InvalidInput, LostBranch, Transient
 from reconciler.model.action import Action
 from reconciler.model.capacity import Observed
-from reconciler.model.plan import EndReason
+from reconciler.model.end_reason import EndReason
 from tests.builders.passes import SOURCE_FILES, Passes
 from tests.builders.remote import Remote
 from tests.fakes.memory_repository import MemoryRepository

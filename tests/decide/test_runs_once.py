@@ -12,7 +12,8 @@ from reconciler.core.workloads.builtin_kinds import NO_KINDS
 from reconciler.core.workloads.single_run import runs_once
 from reconciler.model.action import Action
 from reconciler.model.demand import Demand
-from reconciler.model.plan import EndReason, Plan, Reason
+from reconciler.model.end_reason import EndReason
+from reconciler.model.plan import Plan, Reason
 from reconciler.model.policy import Desired
 from reconciler.model.workload import DeploySpec, Json, WorkloadRef
 from tests.builders.fleet_files import FLEET, load

@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 from reconciler.core.schema import KINDS
+from reconciler.model.end_reason import EndReason
 from reconciler.model.placement import TRANSITIONS, Phase
-from reconciler.model.plan import EndReason
 from tests.docs.concept_terms import CONCEPTS, concepts
 from tests.pictures.diagram_svg import DIAGRAMS
 

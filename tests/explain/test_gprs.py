@@ -12,9 +12,10 @@ from reconciler.core.explain.gprs import GprView, gpr_views
 from reconciler.core.ledger.lifecycle import cool_down, hold, run_hold
 from reconciler.core.observe.rollouts import ClusterRollouts, Rollouts
 from reconciler.model.action import Action
+from reconciler.model.end_reason import EndReason
 from reconciler.model.gpr import GprState, GprTerms, GpuAsk
 from reconciler.model.placement import Origin, RestraintKind
-from reconciler.model.plan import Change, EndReason, Plan
+from reconciler.model.plan import Change, Plan
 from reconciler.model.request import Ended, Provisioning
 from tests.builders.gprs import TRAIN, binding, gpr_template, record, request
 from tests.builders.group_bursts import SET, lacks

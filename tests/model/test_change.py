@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from reconciler.model.action import TRAITS, Action
-from reconciler.model.plan import Change, EndReason
+from reconciler.model.end_reason import EndReason
+from reconciler.model.plan import Change
 from tests.builders.changes import (
     ALL,
     AMEND,

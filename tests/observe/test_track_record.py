@@ -9,10 +9,10 @@ from reconciler.core.ledger.lifecycle import cool_down
 from reconciler.core.observe.rollouts import Rollouts, RolloutSigns
 from reconciler.core.observe.track_record import FAILURES_KEPT, ClusterRecord, PlacementStart, TrackRecord, follow
 from reconciler.model.capacity import Observed
+from reconciler.model.end_reason import EndReason
 from reconciler.model.ids import ClusterName, TemplateName, WorkloadId
 from reconciler.model.ledger import Ledger
 from reconciler.model.placement import Placement
-from reconciler.model.plan import EndReason
 from reconciler.model.policy import BurstPolicy, Fleet
 from tests.builders.inputs import NOW, VLLM, free, ledger, placement, seconds
 

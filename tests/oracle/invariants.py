@@ -11,10 +11,11 @@ from datetime import datetime, timedelta
 
 from reconciler.model.action import Action
 from reconciler.model.demand import Demand
+from reconciler.model.end_reason import EndReason
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.ledger import Ledger
 from reconciler.model.placement import Placement, RestraintKind
-from reconciler.model.plan import Change, EndReason
+from reconciler.model.plan import Change
 from reconciler.model.policy import Availability
 from reconciler.model.units import ONE
 from tests.builders.inputs import GPU

@@ -14,10 +14,11 @@ from reconciler.core.decide.steps.follow_requests import requests_after
 from reconciler.core.schema.egs.request import RequestDraft
 from reconciler.core.schema.egs.resource import rest_document
 from reconciler.model.action import Action
+from reconciler.model.end_reason import EndReason
 from reconciler.model.gpr import GprTerms
 from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.model.ledger import Ledger
-from reconciler.model.plan import EndReason, Plan
+from reconciler.model.plan import Plan
 from reconciler.model.policy import Desired, Workspace
 from reconciler.model.request import Answer, Asker, Denial, Ended, Provisioning, Request, Verb
 from reconciler.model.tree import Identity

@@ -18,11 +18,12 @@ from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.errors import InvalidInput
 from reconciler.model.action import Action
 from reconciler.model.capacity import PendingPods
+from reconciler.model.end_reason import EndReason
 from reconciler.model.gpr import WorkspaceLimits
 from reconciler.model.ids import ClusterName
 from reconciler.model.ledger import Ledger
 from reconciler.model.placement import Restraint, RestraintKind
-from reconciler.model.plan import Change, EndReason, Plan
+from reconciler.model.plan import Change, Plan
 from reconciler.model.policy import Availability, BurstPolicy, ClusterPreference, Distribution, StrategyName
 from tests.builders.inputs import NOW, VLLM, cluster, desired, free, inputs, ledger, ordering, placement, seconds, short
 

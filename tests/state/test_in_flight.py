@@ -9,9 +9,10 @@ from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.observe.rollouts import ClusterRollouts, Rollouts
 from reconciler.model.action import Action
 from reconciler.model.capacity import NonGpuPods, PendingPods, ReplicaShape
+from reconciler.model.end_reason import EndReason
 from reconciler.model.ids import ClusterName
 from reconciler.model.placement import Placement
-from reconciler.model.plan import Change, EndReason
+from reconciler.model.plan import Change
 from reconciler.model.units import Resources
 from tests.builders.inputs import NOW, free, inputs, ledger, placement, shape, short
 

@@ -12,10 +12,11 @@ from reconciler.core.ledger.read import RestraintsRecord, read_record
 from reconciler.core.ledger.restraints import ledger_path, write_restraints
 from reconciler.model.action import Action
 from reconciler.model.capacity import ClusterObservation, PendingPods
+from reconciler.model.end_reason import EndReason
 from reconciler.model.gpr import WorkspaceLimits
 from reconciler.model.ids import CommitId
 from reconciler.model.placement import Placement, RestraintKind
-from reconciler.model.plan import EndReason, Plan, Reason
+from reconciler.model.plan import Plan, Reason
 from reconciler.model.policy import MoveBudget
 from tests.builders.inputs import NOW, VLLM, free, inputs, ledger, plan, seconds, shape, short
 from tests.builders.subsets import OWN, RENTED, adaptive, fleet, kept, out, stands, wanted_before

@@ -10,8 +10,9 @@ import pytest
 from reconciler.core.decide.decide import decide
 from reconciler.model.action import Action
 from reconciler.model.budget import Budgets, BudgetState
+from reconciler.model.end_reason import EndReason
 from reconciler.model.placement import Placement
-from reconciler.model.plan import EndReason, Plan, Reason
+from reconciler.model.plan import Plan, Reason
 from reconciler.model.policy import Renewal
 from tests.builders.inputs import NOW, VLLM, desired, free, inputs, ledger, ordering, placement, short
 

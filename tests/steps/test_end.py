@@ -10,10 +10,11 @@ from reconciler.core.explain.workload import explain
 from reconciler.core.ledger import lifecycle
 from reconciler.model.action import Action
 from reconciler.model.demand import Sample
+from reconciler.model.end_reason import EndReason
 from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.ledger import Drift
 from reconciler.model.placement import LifecycleEvent, Phase, Restraint, RestraintKind
-from reconciler.model.plan import EndReason, Reason
+from reconciler.model.plan import Reason
 from reconciler.model.policy import Availability
 from tests.builders.inputs import (
     NOW,

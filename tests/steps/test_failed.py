@@ -13,10 +13,11 @@ from reconciler.core.observe import rollouts
 from reconciler.core.observe.rollouts import Rollouts, RolloutSigns, stale_clusters
 from reconciler.model.action import Action
 from reconciler.model.capacity import ClusterObservation, FailedObject, NonGpuPods, Observed, PendingPods
+from reconciler.model.end_reason import EndReason
 from reconciler.model.ids import ClusterName, CommitId, PlacementName
 from reconciler.model.ledger import Ledger
 from reconciler.model.placement import Phase, Placement, Restraint, RestraintKind
-from reconciler.model.plan import EndReason, Plan, Reason
+from reconciler.model.plan import Plan, Reason
 from reconciler.model.policy import EngineName, Fleet
 from reconciler.model.rollout import EngineReport, EngineState
 from tests.builders.inputs import NOW, VLLM, desired, free, inputs, ledger, ordering, placement, shape, short

@@ -10,9 +10,9 @@ from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.observe.observation_file import read
 from reconciler.model.action import Action
 from reconciler.model.capacity import ClusterObservation
+from reconciler.model.end_reason import EndReason
 from reconciler.model.gpr import GprTerms, GpuAsk
 from reconciler.model.placement import Origin, Placement
-from reconciler.model.plan import EndReason
 from reconciler.model.request import Provisioning
 from tests.builders.gprs import TRAIN, binding, gpr_template, record, request
 from tests.builders.inputs import NOW, desired, free, inputs, ledger, placement, short

@@ -12,11 +12,12 @@ from reconciler.core.decide.decide import decide
 from reconciler.core.decide.steps.lost_cluster import lost_since
 from reconciler.model.action import Action
 from reconciler.model.capacity import ClusterObservation, Observed
+from reconciler.model.end_reason import EndReason
 from reconciler.model.gpr import WorkspaceLimits
 from reconciler.model.ids import ClusterName, CommitId, PlacementName
 from reconciler.model.ledger import Ledger
 from reconciler.model.placement import Placement, Restraint, RestraintKind
-from reconciler.model.plan import Change, EndReason, Plan, Reason
+from reconciler.model.plan import Change, Plan, Reason
 from reconciler.model.policy import Availability, Desired, Distribution, Fleet, MoveBudget
 from reconciler.model.workload import Json
 from tests.builders.group_bursts import SET, burst, fleet, lacks

@@ -12,11 +12,12 @@ from reconciler.core.decide.decide import decide
 from reconciler.core.decide.steps.follow_requests import requests_after
 from reconciler.model.action import Action
 from reconciler.model.capacity import ClusterObservation, Node, Pool
+from reconciler.model.end_reason import EndReason
 from reconciler.model.gpr import GprTerms, GpuAsk, WorkspaceLimits
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
 from reconciler.model.ledger import Ledger, Placements
 from reconciler.model.placement import Origin, Placement
-from reconciler.model.plan import EndReason, Plan
+from reconciler.model.plan import Plan
 from reconciler.model.policy import Desired
 from reconciler.model.request import Provisioning, RequestRecord
 from tests.builders.gprs import LLM, binding, gpr_template, record, request, reservation

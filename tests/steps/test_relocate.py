@@ -14,6 +14,7 @@ from reconciler.core.fleet.cluster_order import ClusterOrder
 from reconciler.core.ledger import lifecycle
 from reconciler.model.action import Action
 from reconciler.model.capacity import ClusterObservation
+from reconciler.model.end_reason import EndReason
 from reconciler.model.gpr import WorkspaceLimits
 from reconciler.model.ids import ClusterName, TemplateName, WorkloadId
 from reconciler.model.kubernetes.requirements import Requirement, Requirements
@@ -21,7 +22,7 @@ from reconciler.model.kubernetes.scheduling import Taint, Toleration
 from reconciler.model.kubernetes.workload_spread import Subset, WorkloadSpread
 from reconciler.model.ledger import Ledger
 from reconciler.model.placement import Placement
-from reconciler.model.plan import EndReason, Plan, Reason
+from reconciler.model.plan import Plan, Reason
 from reconciler.model.policy import (
     Availability,
     BurstPolicy,

@@ -8,9 +8,10 @@ import pytest
 from reconciler.core.decide.decide import sweep
 from reconciler.model.action import Action
 from reconciler.model.demand import Sample
+from reconciler.model.end_reason import EndReason
 from reconciler.model.gpr import WorkspaceLimits
 from reconciler.model.placement import Placement
-from reconciler.model.plan import EndReason, Plan
+from reconciler.model.plan import Plan
 from reconciler.model.policy import Renewal
 from tests.builders.inputs import NOW, VLLM, desired, free, inputs, ledger, ordering, placement, plan, short
 

@@ -10,12 +10,13 @@ import pytest
 from reconciler.core.decide.decide import sweep
 from reconciler.core.ledger.request_record import digest_of
 from reconciler.model.action import Action
+from reconciler.model.end_reason import EndReason
 from reconciler.model.gpr import GprTerms
 from reconciler.model.ids import ClusterName
 from reconciler.model.kubernetes.scheduling import Taint
 from reconciler.model.ledger import Drift
 from reconciler.model.placement import Origin
-from reconciler.model.plan import EndReason, Plan, Reason
+from reconciler.model.plan import Plan, Reason
 from reconciler.model.policy import Availability, Desired
 from reconciler.model.request import Ended, Provisioning
 from reconciler.model.workload import DeletionPolicy

@@ -21,9 +21,10 @@ from reconciler.model.action import Action
 from reconciler.model.approval import ApprovalRule
 from reconciler.model.capacity import ClusterObservation, FailedObject, Node, Observed, PendingPods, Pool, SucceededPods
 from reconciler.model.demand import Sample
+from reconciler.model.end_reason import EndReason
 from reconciler.model.ids import ClusterName, TemplateName
 from reconciler.model.placement import Origin, Placement, Restraint, RestraintKind
-from reconciler.model.plan import EndReason, Plan, Reason
+from reconciler.model.plan import Plan, Reason
 from reconciler.model.policy import Availability, BurstPolicy, Desired, Fleet, Renewal
 from reconciler.model.rollout import EngineReport, EngineState
 from reconciler.model.tree import Identity

@@ -15,8 +15,9 @@ from reconciler.core.workloads.single_run import completions, may_succeed
 from reconciler.model.action import Action
 from reconciler.model.capacity import ClusterObservation, SucceededPods
 from reconciler.model.demand import Sample
+from reconciler.model.end_reason import EndReason
 from reconciler.model.placement import Origin, Phase, Placement, RestraintKind
-from reconciler.model.plan import EndReason, Reason
+from reconciler.model.plan import Reason
 from reconciler.model.request import Provisioning
 from reconciler.model.workload import Json
 from tests.builders.gprs import TRAIN, record, request

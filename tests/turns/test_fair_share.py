@@ -14,9 +14,10 @@ from reconciler.core.observe.demand import DemandHistory
 from reconciler.model.action import Action
 from reconciler.model.capacity import ClusterObservation, MissingReplicas, Node, Pool, WorkloadObservation
 from reconciler.model.demand import Sample
+from reconciler.model.end_reason import EndReason
 from reconciler.model.ids import ClusterName, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.placement import Placement, RestraintKind
-from reconciler.model.plan import EndReason, Plan
+from reconciler.model.plan import Plan
 from reconciler.model.policy import BurstPolicy, Renewal
 from reconciler.model.workload import WorkloadRef
 from tests.builders.gprs import binding, gpr_template

@@ -44,7 +44,7 @@ class BurstStep:
     action: Action
     subject: str
     reasons: str  # the text of the body without trailers, a sentence or two a line
-    why: str = ""  # a `model.plan.EndReason` where replicas went; empty where none did, and where a person deleted them
+    why: str = ""  # an `EndReason` where replicas went; empty where none did, and where a person deleted them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ class BurstHistory:
     expires_at: datetime | None  # the end as last agreed
     steps: tuple[BurstStep, ...] = field(default=())
     ended_at: datetime | None = None
-    why: str = ""  # a `model.plan.EndReason`, MOVED or DELETED; empty while the placement stands
+    why: str = ""  # an `EndReason`, MOVED or DELETED; empty while the placement stands
     put_back: bool = False  # whether a person brought it back after an end, as by a `git revert` of a Revert
 
     @property

@@ -13,9 +13,10 @@ from reconciler.core.commits import message_parts
 from reconciler.core.commits.trailers import trailers
 from reconciler.core.workloads import replica_count
 from reconciler.model.action import TRAITS, Action
+from reconciler.model.end_reason import ENDS, EndReason
 from reconciler.model.ids import CommitId
 from reconciler.model.placement import Placement, Restraint, RestraintKind, place_name
-from reconciler.model.plan import Change, Choice, EndReason, Refusal, replaces_source
+from reconciler.model.plan import Change, Choice, Refusal, replaces_source
 from reconciler.model.tree import LoggedCommit
 from reconciler.model.units import format_duration
 from reconciler.text.scores import describe_scores
@@ -27,19 +28,6 @@ MAX_REFUSALS = 5
 
 _LONG_VERSION = re.compile(r"\b((?:sha256-)?[0-9a-f]{12})[0-9a-f]{28,52}\b")
 """A commit or a digest; the trailer has the whole of it."""
-
-_WHY = {
-    EndReason.EXPIRED: "Expired",
-    EndReason.DEMAND_GONE: "The demand has gone",
-    EndReason.FAILED: "Failed",
-    EndReason.SUCCEEDED: "Succeeded",
-    EndReason.PREEMPTED: "Preempted",
-    EndReason.IDLE: "Idle",
-    EndReason.FAIR_SHARE: "Its room is shared",
-    EndReason.CLUSTER_LOST: "Its cluster is lost",
-    EndReason.POLICY: "By policy",
-    EndReason.REQUESTED: "Requested",
-}
 
 
 def subject(change: Change) -> str:
@@ -168,7 +156,7 @@ def reason_paragraphs(change: Change) -> tuple[str, ...]:
 def _reason_paragraphs(change: Change) -> Iterable[str]:
     reason = as_clause(message_parts.reason(change))
     if change.ended is not None and isinstance(change.why, EndReason):
-        yield f"{': '.join(filter(None, (_WHY[change.why], reason)))}."
+        yield f"{': '.join(filter(None, (ENDS[change.why].words, reason)))}."
     else:
         yield sentence(reason)
     match change.action:

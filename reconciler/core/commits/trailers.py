@@ -29,7 +29,7 @@ class Trailer(StrEnum):
     CLUSTER = "Overspill-Cluster"
     SUBSET = "Overspill-Subset"  # of a WorkloadSpread
     EXPIRES = "Overspill-Expires"  # when the placement, or a hold, ends
-    WHY = "Overspill-Why"  # a `model.plan.EndReason` or a `model.approval.ProposalEnd`
+    WHY = "Overspill-Why"  # a `model.end_reason.EndReason` or a `model.approval.ProposalEnd`
     PHASE = "Overspill-Phase"  # the final one of a placement
     MOVED_FROM = "Overspill-Moved-From"  # the cluster that a move leaves
     REPLACES = "Overspill-Replaces"  # the placement that a move ends

@@ -7,7 +7,7 @@ meets an unforeseen exception is listed with the bug as its reason, and without 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -27,27 +27,18 @@ from reconciler.core.ledger.lifecycle import end_of
 from reconciler.core.workloads import replica_count
 from reconciler.errors import Bug
 from reconciler.model.action import Action
-from reconciler.model.approval import ProposalEnd
 from reconciler.model.demand import Demand
+from reconciler.model.end_reason import ENDS, EndReason
 from reconciler.model.gpr import GprEvent, GprState, GprTerms, GpuAsk, step
 from reconciler.model.ids import ClusterName, PlacementName, WorkloadId, WorkspaceName
 from reconciler.model.placement import Placement, Restraint
-from reconciler.model.plan import Change, EndReason, Plan, Reason, Suppressed
+from reconciler.model.plan import Change, Plan, Reason, Suppressed
 from reconciler.model.policy import Desired
 from reconciler.model.request import Ended, Provisioning, RequestRecord
 from reconciler.text.timestamps import format_time
 from reconciler.text.wording import as_clause
 
 _DIGITS = 8
-_ENDS: Mapping[EndReason | ProposalEnd | None, GprEvent] = {
-    EndReason.EXPIRED: GprEvent.OVER,
-    EndReason.IDLE: GprEvent.OVER,
-    EndReason.SUCCEEDED: GprEvent.OVER,
-    EndReason.FAILED: GprEvent.FAILED,
-    EndReason.PREEMPTED: GprEvent.EVICTED,
-}
-"""The end of a GPR by the end of its placement; any other end is an early release."""
-
 _MAX_TURNS = 2_000
 """Turns of the queue that are simulated for a list of GPRs; a longer queue has no times at its end."""
 
@@ -213,7 +204,8 @@ def _state(inputs: PassInput, placement: Placement, ending: Change | None, *, ne
         state = step(state, GprEvent.BOUND)
     # 2. The plan ends it.
     if ending is not None:
-        return step(state, _ENDS.get(ending.why, GprEvent.RELEASED)), f"{ending.why}: {ending.detail}"
+        event = ENDS[ending.why].gpr_event if isinstance(ending.why, EndReason) else GprEvent.RELEASED
+        return step(state, event), f"{ending.why}: {ending.detail}"
     # 3. The GPR has all of its GPUs.
     if state is GprState.SUCCESSFUL:
         return state, ""
@@ -345,7 +337,7 @@ def _ended_burst_gprs(inputs: PassInput) -> _Drafts:
 
 def _ended_burst_gpr(inputs: PassInput, workload: WorkloadId, restraint: Restraint, why: EndReason) -> GprView:
     """Describe the GPR of a burst that has ended: it has no GPUs any more."""
-    event = _ENDS.get(why, GprEvent.RELEASED)
+    event = ENDS[why].gpr_event
     over = GprEvent.GONE if event is GprEvent.OVER else GprEvent.GIVEN_BACK
     state = GprState.PROVISIONING if event is GprEvent.FAILED else GprState.DRAINING
     needs = GpuAsk(gpus=0, nodes=0)

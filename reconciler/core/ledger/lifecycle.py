@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -10,10 +9,10 @@ from hashlib import sha256
 
 from reconciler.core.spread.subset_pods import first_ordinal
 from reconciler.model.capacity import ReplicaShape
+from reconciler.model.end_reason import ENDS, EndReason
 from reconciler.model.gpr import WorkspaceLimits
 from reconciler.model.ids import MAX_PLACEMENT_NAME, ClusterName, PlacementName, WorkloadId
 from reconciler.model.placement import TRANSITIONS, LifecycleEvent, Origin, Phase, Placement, Restraint, RestraintKind
-from reconciler.model.plan import EndReason
 from reconciler.model.policy import BurstPolicy, Desired, Renewal
 from reconciler.model.workload import WorkloadTemplate
 
@@ -21,25 +20,7 @@ _DIGITS = 8
 _RUN_HOLD = timedelta(days=365)
 """How long a workload whose run is over is held where its demand does not go: the run would begin again."""
 _ENDED = " ended: "
-_RUN_ENDS: Mapping[EndReason, str] = {
-    EndReason.SUCCEEDED: " has succeeded, and would run again",
-    EndReason.FAILED: " has failed, and would run again",
-    EndReason.EXPIRED: " was cut off by its time, and would begin again from its start",
-    EndReason.IDLE: " left its GPUs idle, and would begin again from its start",
-}
-"""The ends of placements in the reasons of restraints, which `end_of` reads back."""
-_ENDS: Mapping[EndReason, LifecycleEvent] = {
-    EndReason.EXPIRED: LifecycleEvent.EXPIRED,
-    EndReason.DEMAND_GONE: LifecycleEvent.DEMAND_GONE,
-    EndReason.FAILED: LifecycleEvent.FAILED,
-    EndReason.SUCCEEDED: LifecycleEvent.SUCCEEDED,
-    EndReason.PREEMPTED: LifecycleEvent.WITHDRAWN,
-    EndReason.IDLE: LifecycleEvent.WITHDRAWN,
-    EndReason.FAIR_SHARE: LifecycleEvent.WITHDRAWN,
-    EndReason.CLUSTER_LOST: LifecycleEvent.WITHDRAWN,
-    EndReason.POLICY: LifecycleEvent.WITHDRAWN,
-    EndReason.REQUESTED: LifecycleEvent.WITHDRAWN,
-}
+"""What stands before the reason of an end in the reasons of restraints, which `end_of` reads back."""
 
 
 def placement_name(workload: WorkloadId, cluster: ClusterName, now: datetime, subset: str = "") -> PlacementName:
@@ -185,16 +166,7 @@ def phase(placement: Placement, bound: int, *, well: bool | None = None) -> Phas
 
 def final_phase(placement: Placement, bound: int, why: EndReason) -> Phase:
     """Return the phase in which a placement ends."""
-    return advance(phase(placement, bound), _ENDS[why])
-
-
-_RESTING: Mapping[EndReason, bool] = {
-    EndReason.FAILED: True,
-    EndReason.PREEMPTED: True,
-    EndReason.POLICY: True,
-    EndReason.IDLE: False,
-}
-"""The ends that a cool-down follows, and whether it is for the cluster of the placement alone."""
+    return advance(phase(placement, bound), ENDS[why].event)
 
 
 def cool_down(
@@ -207,7 +179,7 @@ def cool_down(
     what is still missing may be placed anew at once. A failed placement is never retried at once, whatever the policy.
     """
     renewed = why is EndReason.EXPIRED and policy.renew is Renewal.WHILE_NEEDED
-    on_cluster = True if renewed and at_longest(placement, policy, limits) else _RESTING.get(why)
+    on_cluster = True if renewed and at_longest(placement, policy, limits) else ENDS[why].cools_cluster
     rest = policy.cool_down or (policy.rollout_timeout if why is EndReason.FAILED else timedelta())
     if on_cluster is None or not rest:
         return None
@@ -270,15 +242,15 @@ def hold(placement: Placement, policy: BurstPolicy, now: datetime) -> Restraint:
 def run_hold(placement: Placement, why: EndReason, now: datetime) -> Restraint:
     """Hold a workload whose run is over off all clusters, until its demand has gone once.
 
-    The copy at home may wait for long, and asks for the same run again meanwhile. `why` is one of the ends of a run:
-    raises KeyError for any other.
+    The copy at home may wait for long, and asks for the same run again meanwhile. `why` is an end by which a
+    run is over.
     """
     return Restraint(
         kind=RestraintKind.HOLD,
         cluster=None,
         since=now,
         until=now + _RUN_HOLD,
-        reason=f"{placement.name} on {placement.cluster}{_RUN_ENDS[why]}",
+        reason=f"{placement.name} on {placement.cluster} {ENDS[why].over}",
         placement=placement.name,
     )
 
@@ -286,7 +258,7 @@ def run_hold(placement: Placement, why: EndReason, now: datetime) -> Restraint:
 def end_of(restraint: Restraint) -> EndReason | None:
     """Return why the placement ended that left a restraint; None where it moved away, or may still be there."""
     if restraint.kind is RestraintKind.HOLD:
-        ends = (why for why, words in _RUN_ENDS.items() if restraint.reason.endswith(words))
+        ends = (why for why, end in ENDS.items() if end.over and restraint.reason.endswith(f" {end.over}"))
         return next(ends, EndReason.REQUESTED)
     _, ended, why = restraint.reason.partition(_ENDED)
     return EndReason(why) if ended and why in {*EndReason} else None

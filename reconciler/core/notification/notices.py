@@ -12,13 +12,13 @@ from reconciler.core.commits.history import reasons_in_body
 from reconciler.core.commits.trailers import Trailer, action, is_own
 from reconciler.errors import Bug
 from reconciler.model.action import TRAITS, Action
+from reconciler.model.end_reason import ENDS
 from reconciler.model.events.event import Event
 from reconciler.model.events.event_kind import EventKind
 from reconciler.model.events.notice import Notice
 from reconciler.model.events.notification import Importance, Notification
 from reconciler.model.ids import ClusterName, CommitId, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.placement import Phase
-from reconciler.model.plan import EndReason
 from reconciler.model.tree import Identity, LoggedCommit
 from reconciler.text.timestamps import format_time
 from reconciler.text.wording import sanitize
@@ -32,7 +32,7 @@ _WARNINGS = frozenset({
     EventKind.DELETED, EventKind.RESTORED, EventKind.PROPOSED, EventKind.DISCARDED, EventKind.HELD_BACK,
     EventKind.CLUSTER_LOST, EventKind.BUDGET_NEARLY_SPENT, EventKind.BUDGET_SPENT,
 })  # fmt: skip # a list of words
-_UNWANTED = frozenset({EndReason.CLUSTER_LOST.value, EndReason.PREEMPTED.value, EndReason.POLICY.value})
+_UNWANTED = frozenset(why.value for why, end in ENDS.items() if end.is_unwanted)
 _WORKLOAD = re.compile(r"\(([^/()\s]+)/([^/()\s]+)\):")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _MOST_REASONS = 20

@@ -16,10 +16,10 @@ from reconciler.core.ledger.lifecycle import end_of
 from reconciler.core.observe.rollouts import Rollouts, RolloutSigns
 from reconciler.core.workloads import replica_count
 from reconciler.model.capacity import ClusterObservation
+from reconciler.model.end_reason import EndReason
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.ledger import Ledger, PlacementGroup
 from reconciler.model.placement import Placement, RestraintKind
-from reconciler.model.plan import EndReason
 
 _STARTS = 20
 """Starts that are kept of each cluster, the latest."""

@@ -34,9 +34,10 @@ from reconciler.core.ledger.request_record import body_digest, differences, writ
 from reconciler.core.schema.egs.request import RequestDraft, merge_update
 from reconciler.errors import Bug, InvalidInput, Problem, Severity
 from reconciler.model.action import Action
+from reconciler.model.end_reason import EndReason
 from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.placement import Placement
-from reconciler.model.plan import Change, EndReason
+from reconciler.model.plan import Change
 from reconciler.model.policy import Workspace
 from reconciler.model.request import Answer, Asker, Denial, Provisioning, Request, RequestRecord, Verb
 from reconciler.text.findings import Finding

@@ -31,9 +31,10 @@ from reconciler.errors import InvalidInput
 from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.demand import Demand
+from reconciler.model.end_reason import EndReason
 from reconciler.model.ids import WorkloadId
 from reconciler.model.placement import ClusterSubset, Placement, place_name
-from reconciler.model.plan import EndReason, Plan, Reason, Refusal
+from reconciler.model.plan import Plan, Reason, Refusal
 from reconciler.model.policy import BurstPolicy
 from reconciler.model.workload import WorkloadTemplate
 from reconciler.text.wording import as_clause, count, sanitize

@@ -15,10 +15,11 @@ from reconciler.core.decide.steps.manual_changes import follow_manual_changes
 from reconciler.core.ledger import lifecycle
 from reconciler.errors import InvalidInput
 from reconciler.model.action import Action
+from reconciler.model.end_reason import EndReason
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.ledger import Ledger
 from reconciler.model.placement import Placement, Restraint
-from reconciler.model.plan import Change, EndReason, Plan
+from reconciler.model.plan import Change, Plan
 from reconciler.model.policy import BurstPolicy
 from reconciler.model.tree import Identity
 from reconciler.model.units import format_duration

@@ -12,8 +12,8 @@ from reconciler.core.ledger import lifecycle
 from reconciler.core.observe.demand import unseen
 from reconciler.core.workloads.single_run import complete_objects, completions
 from reconciler.model.demand import Demand
+from reconciler.model.end_reason import EndReason
 from reconciler.model.placement import Placement, Restraint
-from reconciler.model.plan import EndReason
 from reconciler.model.policy import BurstPolicy
 
 

@@ -12,9 +12,10 @@ from reconciler.core.decide.state.enrolment import Enrolment, request_end
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.model.action import Action
+from reconciler.model.end_reason import EndReason
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.placement import Placement
-from reconciler.model.plan import Change, EndReason
+from reconciler.model.plan import Change
 from reconciler.model.request import Ended, Provisioning, RequestRecord
 from reconciler.model.tree import Identity
 from reconciler.model.units import format_duration

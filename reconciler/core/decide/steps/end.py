@@ -23,10 +23,11 @@ from reconciler.core.workloads import replica_count
 from reconciler.errors import Bug
 from reconciler.model.action import Action
 from reconciler.model.demand import Demand
+from reconciler.model.end_reason import EndReason
 from reconciler.model.ids import WorkloadId
 from reconciler.model.ledger import PlacementGroup, Placements
 from reconciler.model.placement import Placement, Restraint
-from reconciler.model.plan import Change, EndReason
+from reconciler.model.plan import Change
 from reconciler.model.policy import BurstPolicy, Desired
 from reconciler.model.tree import Identity
 from reconciler.model.units import format_duration

@@ -10,8 +10,8 @@ from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.end import missing_file, outside_policy
 from reconciler.core.decide.steps.relocate import relocate
 from reconciler.core.decide.steps.transfer import Departure
+from reconciler.model.end_reason import EndReason
 from reconciler.model.ids import WorkloadId
-from reconciler.model.plan import EndReason
 
 
 def move_excluded(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder) -> None:

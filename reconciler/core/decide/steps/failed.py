@@ -14,8 +14,8 @@ from reconciler.core.decide.steps.end import policy_of, revert
 from reconciler.core.decide.steps.unschedulable import is_movable
 from reconciler.core.observe.demand import UnseenPrimary
 from reconciler.core.observe.rollouts import RolloutFailure
+from reconciler.model.end_reason import EndReason
 from reconciler.model.placement import Placement
-from reconciler.model.plan import EndReason
 from reconciler.model.rollout import EngineState
 from reconciler.model.units import format_duration
 

@@ -17,8 +17,9 @@ from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.end import make_revert, revert
 from reconciler.core.ledger.request_record import differences, digest_of
 from reconciler.model.action import Action
+from reconciler.model.end_reason import EndReason
 from reconciler.model.ids import WorkloadId
-from reconciler.model.plan import Change, EndReason, Plan, Reason, Suppressed
+from reconciler.model.plan import Change, Plan, Reason, Suppressed
 from reconciler.model.request import Asker, Request, RequestRecord
 from reconciler.model.sorted_map import sorted_map
 from reconciler.model.tree import Identity

@@ -12,8 +12,8 @@ from reconciler.core.decide.steps.end import revert
 from reconciler.core.observe.demand import unseen
 from reconciler.core.observe.gpu_use import IdleTerm
 from reconciler.model.capacity import ClusterObservation
+from reconciler.model.end_reason import EndReason
 from reconciler.model.placement import Placement
-from reconciler.model.plan import EndReason
 from reconciler.model.units import format_duration
 from reconciler.text.timestamps import format_time
 

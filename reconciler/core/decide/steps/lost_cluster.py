@@ -22,9 +22,10 @@ from reconciler.core.decide.steps.relocate import may_relocate, move_restraint, 
 from reconciler.core.decide.steps.transfer import Departure
 from reconciler.core.observe.demand import unseen
 from reconciler.model.capacity import Observed
+from reconciler.model.end_reason import EndReason
 from reconciler.model.ids import ClusterName
 from reconciler.model.placement import Placement, Restraint
-from reconciler.model.plan import EndReason, Reason
+from reconciler.model.plan import Reason
 from reconciler.model.policy import SERVING_LOST_TIMEOUT, Desired
 from reconciler.model.units import format_duration
 from reconciler.text.wording import as_clause

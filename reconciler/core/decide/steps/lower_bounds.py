@@ -21,9 +21,10 @@ from reconciler.core.decide.steps.relocate import may_relocate, relocate
 from reconciler.core.decide.steps.transfer import Departure
 from reconciler.core.ledger import lifecycle
 from reconciler.model.candidate import Candidate
+from reconciler.model.end_reason import EndReason
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.placement import Placement
-from reconciler.model.plan import EndReason, Reason, Refusal, Suppressed
+from reconciler.model.plan import Reason, Refusal, Suppressed
 from reconciler.text.wording import count
 
 

@@ -12,10 +12,11 @@ from reconciler.core.ledger import lifecycle
 from reconciler.core.observe.demand import next_peak_change, peak_missing
 from reconciler.model.action import Action
 from reconciler.model.demand import Demand
+from reconciler.model.end_reason import EndReason
 from reconciler.model.ids import WorkloadId
 from reconciler.model.ledger import Drift
 from reconciler.model.placement import Restraint, RestraintKind
-from reconciler.model.plan import Change, EndReason
+from reconciler.model.plan import Change
 
 
 def follow_manual_changes(inputs: PassInput, working_plan: WorkingPlan) -> None:

@@ -14,9 +14,10 @@ from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.end import missing_file, outside_policy, revert
 from reconciler.core.decide.steps.follow_requests import forget
 from reconciler.core.decide.steps.manual_changes import follow_manual_changes
+from reconciler.model.end_reason import EndReason
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.placement import Placement
-from reconciler.model.plan import EndReason, Plan, Reason, Suppressed
+from reconciler.model.plan import Plan, Reason, Suppressed
 from reconciler.model.request import Asker
 from reconciler.model.tree import Identity
 from reconciler.text.timestamps import format_time

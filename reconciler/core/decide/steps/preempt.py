@@ -35,9 +35,10 @@ from reconciler.model.action import Action
 from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.demand import Demand
+from reconciler.model.end_reason import EndReason
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
 from reconciler.model.placement import Placement
-from reconciler.model.plan import Change, EndReason, Reason, Suppressed
+from reconciler.model.plan import Change, Reason, Suppressed
 from reconciler.model.request import Provisioning
 from reconciler.text.wording import count
 

@@ -27,10 +27,11 @@ from reconciler.core.workloads import replica_count
 from reconciler.model.action import Action
 from reconciler.model.budget import BudgetState
 from reconciler.model.demand import Demand
+from reconciler.model.end_reason import EndReason
 from reconciler.model.gpr import WorkspaceLimits
 from reconciler.model.ids import WorkloadId
 from reconciler.model.placement import Placement
-from reconciler.model.plan import Change, EndReason, Reason, Suppressed
+from reconciler.model.plan import Change, Reason, Suppressed
 from reconciler.model.policy import BurstPolicy, Renewal
 from reconciler.model.units import format_duration
 from reconciler.text.timestamps import format_time

@@ -20,11 +20,12 @@ from reconciler.core.spread.placement_subset import cluster_subset
 from reconciler.core.workloads.single_run import describe_second_run
 from reconciler.model.action import Action
 from reconciler.model.demand import Demand
+from reconciler.model.end_reason import EndReason
 from reconciler.model.ids import WorkloadId
 from reconciler.model.kubernetes.workload_spread import WorkloadSpread
 from reconciler.model.ledger import PlacementGroup
 from reconciler.model.placement import Placement
-from reconciler.model.plan import Change, EndReason, Reason, Suppressed
+from reconciler.model.plan import Change, Reason, Suppressed
 from reconciler.model.policy import BurstPolicy
 from reconciler.model.units import format_duration
 from reconciler.text.wording import count, sanitize

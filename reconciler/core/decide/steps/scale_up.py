@@ -32,9 +32,10 @@ from reconciler.model.approval import BurstProposal
 from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.demand import Demand
+from reconciler.model.end_reason import EndReason
 from reconciler.model.ids import ClusterName
 from reconciler.model.placement import ClusterSubset, RestraintKind
-from reconciler.model.plan import Change, Choice, EndReason, Reason, Refusal, Shortage, Suppressed
+from reconciler.model.plan import Change, Choice, Reason, Refusal, Shortage, Suppressed
 from reconciler.model.policy import StrategyName
 from reconciler.model.units import Resources, format_duration
 from reconciler.text.wording import as_clause, count, join_names

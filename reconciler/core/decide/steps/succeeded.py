@@ -10,8 +10,8 @@ from reconciler.core.decide.steps.end import revert
 from reconciler.core.ledger import lifecycle
 from reconciler.core.workloads.single_run import complete_objects, completions, may_succeed
 from reconciler.model.capacity import SucceededPods
+from reconciler.model.end_reason import EndReason
 from reconciler.model.placement import Placement
-from reconciler.model.plan import EndReason
 from reconciler.text.timestamps import format_time
 from reconciler.text.wording import count
 

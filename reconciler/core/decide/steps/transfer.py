@@ -18,8 +18,9 @@ from reconciler.core.ledger import lifecycle
 from reconciler.core.spread.placement_subset import cluster_subset
 from reconciler.model.action import Action
 from reconciler.model.candidate import Candidate
+from reconciler.model.end_reason import EndReason
 from reconciler.model.placement import ClusterSubset, Placement, Restraint
-from reconciler.model.plan import Change, Choice, EndReason, Reason, Refusal
+from reconciler.model.plan import Change, Choice, Reason, Refusal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,8 +25,9 @@ from reconciler.core.observe.demand import unseen
 from reconciler.core.spread.placement_subset import cluster_subset
 from reconciler.core.workloads import replica_count
 from reconciler.model.capacity import ClusterObservation, PendingPods
+from reconciler.model.end_reason import EndReason
 from reconciler.model.placement import Placement, Restraint, RestraintKind, placement_path
-from reconciler.model.plan import EndReason, Reason
+from reconciler.model.plan import Reason
 from reconciler.model.units import format_duration
 from reconciler.text.wording import count, sanitize
 
