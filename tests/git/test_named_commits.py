@@ -238,6 +238,18 @@ def test_commit_of_a_cluster_of_another_output_stands_for_none_of_ours(
             repository.expect_known(commit)
 
 
+def test_commit_of_a_cluster_that_names_one_of_a_cluster_stands_for_none_of_ours(
+    remote: Remote, repository: GitRepository, pushed: list[CommitId]
+) -> None:
+    """A chain of them has no end that anybody waits for."""
+    branch, named = branch_of("placements", "w2"), pushed[-1]
+    for number in range(3):
+        message = f"burst\n\nOverspill-Action: Place\nOverspill-Output: {named}\nOverspill-Branch: {branch}\n"
+        named = remote.commit(branch, {RECORD: f"n: {number}\n"}, message=message, author=BY_OURS)
+    with pytest.raises(InvalidInput, match=f"it is of branch {branch}"):
+        repository.expect_known(named)
+
+
 @WHO
 @pytest.mark.parametrize("kind", ["tag", "tree", "blob"])
 def test_what_is_no_commit_is_of_no_branch(

@@ -56,6 +56,9 @@ class BranchJudge:
         Raises InvalidInput where it is of another branch and stands for none, and Transient where the remote does not
         answer.
         """
+        return self._stand_in(commit, branch, may_be_of_cluster=branch == self._output)
+
+    def _stand_in(self, commit: CommitId, branch: str, *, may_be_of_cluster: bool) -> CommitId:
         # 1. Nobody holds it: it may have been of the branch.
         if not self._commits.obtain(commit):
             return commit
@@ -74,10 +77,10 @@ class BranchJudge:
             raise self._foreign(commit, branch, "Overspill has written neither it nor one shortly before it")
         # 5. It is of another branch of ours. That of a cluster names the commit of the output branch.
         if not is_written_for(own, _short(branch), is_output=branch == self._output):
-            if branch != self._output or not self._is_of_cluster(own):
+            if not may_be_of_cluster or not self._is_of_cluster(own):
                 named = Trailer.BRANCH.read(own) or ("a cluster" if is_for_cluster(own) else _short(self._output))
                 raise self._foreign(commit, branch, f"it is of branch {named}")
-            return self.stand_in(self._of_output(commit, own), branch)
+            return self._stand_in(self._of_output(commit, own), branch, may_be_of_cluster=False)
         # 6. It is of a branch for review, which began at our commit, or a merge of one, which is to be made again.
         if _is_proposed(recent) or self._commits.adds_approvals(own.id, commit):
             return own.id
