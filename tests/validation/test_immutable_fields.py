@@ -420,6 +420,52 @@ def test_rule_of_a_definition_keeps_a_field_and_what_is_below_it() -> None:
     assert not is_immutable(before, ("spec", "size"), schemas)
 
 
+@pytest.mark.parametrize(
+    ("rule", "kept"),
+    [
+        ("self.model == oldSelf.model", {"model"}),
+        ("oldSelf.model==self.model && self.size >= 1", {"model"}),
+        ("(self.model == oldSelf.model) && (self.size == oldSelf.size)", {"model", "size"}),
+        ("!has(oldSelf.model) || self.model == oldSelf.model", {"model"}),
+        ("self.pool.gpu == oldSelf.pool.gpu", {"pool.gpu"}),
+        ("self == oldSelf", {"", "model", "size", "pool.gpu"}),
+        ("self.suspend || self.model == oldSelf.model", set()),
+        ("self.a || (self.b && self.model == oldSelf.model)", set()),
+        ("self.size > 1 ? self.model == oldSelf.model : true", set()),
+        ("!(self.model == oldSelf.model)", set()),
+        ("self.model == oldSelf.size", set()),
+        ("self.model == self.model", set()),
+        ("self.absent == oldSelf.absent", set()),
+        ("==", set()),
+        ("", set()),
+    ],
+)
+def test_rule_of_an_object_keeps_the_fields_that_it_compares(rule: str, kept: set[str]) -> None:
+    text = {"type": "string"}
+    outline = {
+        "type": "object",
+        "x-kubernetes-validations": [{"rule": rule}],
+        "properties": {"model": text, "size": text, "pool": {"type": "object", "properties": {"gpu": text}}},
+    }
+    schema = {"type": "object", "properties": {"spec": outline}}
+    kind, _ = custom_kind(
+        {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "spec": {
+                "group": "acme.example",
+                "names": {"kind": "Model"},
+                "versions": [{"name": "v1", "schema": {"openAPIV3Schema": schema}}],
+            },
+        }
+    )
+    assert kind is not None
+    schemas = ObjectSchemas(custom={kind.name: kind})
+    made = {"apiVersion": "acme.example/v1", "kind": "Model", "spec": {}}
+    fields = ("", "model", "size", "pool.gpu")
+    assert {field for field in fields if is_immutable(made, ("spec", *filter(None, field.split("."))), schemas)} == kept
+
+
 def test_type_of_a_service_that_is_no_text_makes_no_balanced_service() -> None:
     """People write to the output branch, so that what stands may be of any type."""
     stands, after = (

@@ -1,8 +1,9 @@
 """CustomResourceDefinitions of the fleet repository, as the schemas of their kinds.
 
 Their schemas are structural, so that API servers drop a field that the schema does not name without a word; here it is
-an error. Of CEL rules only ``self == oldSelf`` is read, for `immutable_fields`. The others, patterns, bounds of numbers
-and formats are left to API servers (docs/reference/fleet.md, "CustomResourceDefinition").
+an error. Of CEL rules only those are read that keep a value, as ``self == oldSelf`` and ``self.a == oldSelf.a``, for
+`immutable_fields`. The others, patterns, bounds of numbers and formats are left to API servers
+(docs/reference/fleet.md, "CustomResourceDefinition").
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import replace
 
 from reconciler.core.validation import kubernetes
 from reconciler.model.kubernetes.object_schema import ANYTHING, CustomKind, Schema
+from reconciler.model.kubernetes.workload_kind import Path
 from reconciler.model.workload import Json
 from reconciler.text.findings import Finding
 
@@ -23,8 +25,8 @@ _INT_OR_STRING = "x-kubernetes-int-or-string"
 _RULES = "x-kubernetes-validations"
 _SCOPES: Mapping[str, bool] = {"Cluster": True, "Namespaced": False}
 """Whether the objects of a definition have no namespace, by its ``spec.scope``."""
-_STAYS = frozenset({"self==oldSelf", "oldSelf==self"})
-"""CEL rules, without blanks, by which nobody may change a value."""
+_BOTH = frozenset({"self", "oldSelf"})
+"""The values after and before a change, in CEL rules."""
 
 
 def is_definition(value: Mapping[str, Json]) -> bool:
@@ -80,15 +82,35 @@ def _root(outline: Mapping[str, Json]) -> Schema:
 def _schema(outline: Json) -> Schema:
     if not isinstance(outline, dict):
         return ANYTHING
-    schema = _type(outline)
-    return replace(schema, is_immutable=True) if _is_immutable(outline) else schema
+    schema, rules = _type(outline), outline.get(_RULES)
+    for rule in rules if isinstance(rules, list) else ():
+        for field in _kept_fields(str(rule.get("rule", ""))) if isinstance(rule, dict) else ():
+            schema = _with_immutable(schema, field)
+    return schema
 
 
-def _is_immutable(outline: Mapping[str, Json]) -> bool:
-    rules = outline.get(_RULES)
-    return isinstance(rules, list) and any(
-        isinstance(rule, dict) and "".join(str(rule.get("rule", "")).split()) in _STAYS for rule in rules
-    )
+def _kept_fields(rule: str) -> Iterator[Path]:
+    """Yield the fields below that of a CEL rule which it lets nobody change; an empty path is that field itself.
+
+    Read are equalities, alone or joined by ``&&``, and ``!has(oldSelf.a) || self.a == oldSelf.a``.
+    """
+    text = "".join(rule.split())
+    if "||" in text and "&&" in text:
+        return
+    for part in text.split("&&"):
+        condition, _, equality = part.removeprefix("(").removesuffix(")").rpartition("||")
+        (one, _, field), (other, _, same) = (side.partition(".") for side in equality.partition("==")[::2])
+        if {one, other} == _BOTH and field == same and condition in ("", f"!has(oldSelf.{field})"):
+            yield tuple(filter(None, field.split(".")))
+
+
+def _with_immutable(schema: Schema, field: Path) -> Schema:
+    if not field:
+        return replace(schema, is_immutable=True)
+    name, *below = field
+    if name not in schema.fields:
+        return schema
+    return replace(schema, fields={**schema.fields, name: _with_immutable(schema.fields[name], tuple(below))})
 
 
 def _type(outline: Mapping[str, Json]) -> Schema:

@@ -1,7 +1,7 @@
 """Fields that an API server lets nobody change once their object exists.
 
 `immutable_rules` has what Kubernetes and controllers of GPU platforms validate in code. A CustomResourceDefinition of
-the fleet repository adds the fields whose validation rule is ``self == oldSelf``
+the fleet repository adds the fields that its validation rules keep, as ``self == oldSelf``
 (https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#transition-rules).
 
 Values are compared as they are written. A default that one version of an object states and the other leaves out counts
