@@ -10,15 +10,16 @@ from reconciler.adapters.git import remote as address
 from reconciler.adapters.git import remote_errors
 from reconciler.adapters.git.commits import parse
 from reconciler.adapters.git.history import FIRST_STEP, GROWTH, History
+from reconciler.adapters.git.known_refs import is_known_ref
 from reconciler.adapters.git.known_tips import KnownTips
 from reconciler.adapters.git.mirror import Mirror
 from reconciler.adapters.git.mirror_commits import FETCH, MirrorCommits
-from reconciler.adapters.git.objects import Missing, ObjectReader
+from reconciler.adapters.git.objects import Missing, ObjectReader, parse_remote_refs
 from reconciler.adapters.git.remote import Remote
 from reconciler.adapters.git.run import Output, Runner
 from reconciler.core.commits.commit_date import read_date
 from reconciler.errors import Conflict, InvalidInput, OverspillError, Transient
-from reconciler.model.ids import ClusterName, CommitId, TreeId, is_name
+from reconciler.model.ids import ClusterName, CommitId, TreeId
 from reconciler.model.tree import Branch, Identity, Proposal, Tips, is_branch_name
 
 SOURCE = "refs/overspill/source"
@@ -34,8 +35,12 @@ _BROKEN = re.compile(
 """Git's messages about a damaged mirror; any other failure of a fetch is the remote's."""
 _NEWS = re.compile(r"^ [^=].* -> refs/overspill/", re.MULTILINE)
 _FETCHED = re.compile(r"^ \S.* -> (refs/overspill/\S+)", re.MULTILINE)
-_NOT_FOLLOWING = re.compile(r"^ ! \[rejected\] .*\(non-fast-forward\)$", re.MULTILINE)
-"""Git's line on a branch that does not follow its known tip, which therefore stays."""
+_NOT_FOLLOWING = re.compile(
+    r"^ ! \[rejected\] .*\(non-fast-forward\)$|^error: cannot lock ref '\S+': '\S+' exists; cannot create ",
+    re.MULTILINE,
+)
+"""Git's lines on a branch that does not follow its known tip, which therefore stays, and on one below a branch that is
+known: the remote has no longer the latter, since it can have no two such branches either."""
 
 
 class RemoteBranches:
@@ -129,7 +134,7 @@ class RemoteBranches:
         listed = self.runner.run(["ls-remote", "--heads", address.NAME], remote=True)
         if listed.status:
             raise self.failure(f"listing the branches of {self.remote.shown}", listed)
-        names = (line.partition(b"\t")[2].decode(errors="replace") for line in listed.stdout.splitlines())
+        names = parse_remote_refs(listed.stdout)
         theirs = (name for name in names if name != self.output and not name.startswith(self._clusters))
         return [name.removeprefix("refs/heads/") for name in theirs]
 
@@ -138,8 +143,7 @@ class RemoteBranches:
         listed = self.runner.run(["ls-remote", "--heads", address.NAME, f"{prefix}*"], remote=True)
         if listed.status:
             raise self.failure(f"listing the branches of {self.remote.url}", listed)
-        lines = (line.split("\t") for line in listed.stdout.decode(errors="replace").splitlines())
-        return {name: CommitId(commit) for commit, name in lines if name.startswith(prefix)}
+        return {name: commit for name, commit in parse_remote_refs(listed.stdout).items() if name.startswith(prefix)}
 
     def propose(self, branch: str) -> Proposal:
         """Fetch a branch by its full name, deep enough to find where it left the source branch."""
@@ -185,7 +189,7 @@ class RemoteBranches:
             if not self._take_refs():
                 self._renew()
                 raise Transient(f"{doing}: the mirror is broken and will be fetched anew")
-            heads = set(listed.stdout.decode(errors="replace").replace("\t", "\n").splitlines()[1::2])
+            heads = parse_remote_refs(listed.stdout)
             gone = any(f"{self._clusters}{cluster}" not in heads for cluster in self._branches)
             if _is_unfollowed(done) or gone or self.known.doubtful():
                 self._judge()
@@ -291,7 +295,7 @@ class RemoteBranches:
         listed = self.runner.run(["ls-remote", "--heads", address.NAME, self.source, self.output], remote=True)
         if listed.status:
             raise self.failure(doing, listed)
-        names = {line.partition(b"\t")[2].decode(errors="replace") for line in listed.stdout.splitlines()}
+        names = parse_remote_refs(listed.stdout)
         fetched: list[str] = []
         new: list[str] = []
         if self.source in names:
@@ -328,7 +332,11 @@ class RemoteBranches:
         fields = "--format=%(refname) %(objectname) %(committerdate:unix) %(tree) %(objecttype)"
         followed = [] if self._branches is None else [self.known.cluster_refs]
         listed = self.runner.run(["for-each-ref", fields, SOURCE, self.known.output_ref, *followed])
-        refs = {line[0]: line for line in (line.split(" ") for line in listed.stdout.decode().splitlines())}
+        lines = (line.split(" ") for line in listed.stdout.decode(errors="surrogateescape").split("\n") if line)
+        refs = {line[0]: line for line in lines}
+        if others := [ref for ref in refs if ref != SOURCE and not is_known_ref(ref)]:
+            self._forget(others)
+            refs = {ref: line for ref, line in refs.items() if ref not in others}
         source, output = refs.get(SOURCE), refs.get(self.known.output_ref)
         self._refuse_other_objects(refs.values())
         if listed.status == 0:
@@ -344,8 +352,13 @@ class RemoteBranches:
                     for ref, line in refs.items()
                     if ref.startswith(self.known.cluster_refs)
                 )
-                self._branches = {ClusterName(name): _branch(line) for name, line in names if is_name(name)}
+                self._branches = {ClusterName(name): _branch(line) for name, line in names}
         return listed.status == 0
+
+    def _forget(self, refs: Sequence[str]) -> None:
+        """Remove the refs of branches that are of no cluster; a cluster's branch below or above one could have none."""
+        lines = b"".join(b"delete " + ref.encode(errors="surrogateescape") + b"\0\0" for ref in refs)
+        self.runner.run(["update-ref", "--stdin", "-z"], stdin=lines)
 
     def _refuse_other_objects(self, refs: Iterable[Sequence[str]]) -> None:
         """Raise InvalidInput for a branch that is no commit; the next fetch begins anew, as it may be mended then."""

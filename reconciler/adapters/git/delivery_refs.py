@@ -11,11 +11,12 @@ from collections.abc import Callable
 
 from reconciler.adapters.git import remote as address
 from reconciler.adapters.git import remote_errors
+from reconciler.adapters.git.objects import parse_remote_refs
 from reconciler.adapters.git.remote import Remote
 from reconciler.adapters.git.run import Runner
 from reconciler.errors import Conflict
 from reconciler.model.events.notification import DeliveryMarks
-from reconciler.model.ids import CommitId, is_name
+from reconciler.model.ids import is_name
 
 PREFIX = "refs/overspill/notified/"
 _MARKS = ("told", "sending")
@@ -36,8 +37,7 @@ class DeliveryRefs:
         done = self._runner.run(["ls-remote", address.NAME, *self._refs(receiver)], remote=True)
         if done.status:
             raise remote_errors.failure(doing, self._remote.redact(done.stderr), self._remote)
-        lines = (line.split("\t") for line in done.stdout.decode(errors="replace").splitlines())
-        commits = {ref: CommitId(commit) for commit, ref in lines}
+        commits = parse_remote_refs(done.stdout)
         told, sending = (commits.get(ref) for ref in self._refs(receiver))
         return DeliveryMarks(told=told, sending=sending or told)
 

@@ -1,6 +1,8 @@
 """The refs of a mirror that hold the last known tips of the branches that Overspill writes.
 
 They are named and read here without git and without libraries: the completion of the command line looks at them too.
+Whoever may push can make branches of any name beside those of clusters, and git has files of its own among the refs
+while it moves one. So a ref counts only by the names that Overspill gives (`is_known_ref`).
 """
 
 from __future__ import annotations
@@ -10,10 +12,12 @@ import re
 from pathlib import Path
 from urllib.parse import quote
 
-from reconciler.model.ids import CommitId
+from reconciler.model.ids import CommitId, is_name
 
 KNOWN = "refs/overspill/known/"
 _ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_LOCK = ".lock"
+"""How git's file ends that holds the next commit of a ref until that moves; no ref may end so."""
 
 
 def output_ref(branch: str) -> str:
@@ -26,14 +30,25 @@ def cluster_refs(output: str) -> str:
     return f"{KNOWN}clusters/{quote(output.removeprefix('refs/heads/'), safe='')}/"
 
 
+def is_known_ref(ref: str) -> bool:
+    """Return whether a ref of a mirror is for the known tip of an output branch, or of the branch of a cluster."""
+    kind, _, name = ref.removeprefix(KNOWN).partition("/")
+    if not ref.startswith(KNOWN) or ref.endswith(_LOCK):
+        return False
+    if kind == "output":
+        return bool(name) and "/" not in name
+    output, _, cluster = name.partition("/")
+    return kind == "clusters" and bool(output) and is_name(cluster)
+
+
 def known_refs(git_dir: Path) -> list[tuple[str, CommitId]]:
     """Read the known tips of a mirror from its files, also where git itself finds it broken."""
     refs: dict[str, str] = {}
-    with contextlib.suppress(OSError, UnicodeDecodeError):
-        for line in (git_dir / "packed-refs").read_text(encoding="utf-8").splitlines():
+    with contextlib.suppress(OSError):
+        for line in (git_dir / "packed-refs").read_text(encoding="utf-8", errors="surrogateescape").split("\n"):
             commit, _, ref = line.partition(" ")
             refs[ref] = commit
     for file in (git_dir / KNOWN).rglob("*"):
         with contextlib.suppress(OSError, UnicodeDecodeError):
             refs[file.relative_to(git_dir).as_posix()] = file.read_text(encoding="utf-8").strip()
-    return [(ref, CommitId(commit)) for ref, commit in refs.items() if ref.startswith(KNOWN) and _ID.fullmatch(commit)]
+    return [(ref, CommitId(commit)) for ref, commit in refs.items() if is_known_ref(ref) and _ID.fullmatch(commit)]

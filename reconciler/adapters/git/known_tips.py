@@ -24,9 +24,10 @@ from urllib.parse import quote, unquote
 
 from reconciler.adapters.git import remote as address
 from reconciler.adapters.git.branch_judge import BranchJudge, KnownTip
-from reconciler.adapters.git.known_refs import cluster_refs, known_refs, output_ref
+from reconciler.adapters.git.known_refs import cluster_refs, is_known_ref, known_refs, output_ref
 from reconciler.adapters.git.mirror import Mirror, replace_file
 from reconciler.adapters.git.mirror_commits import MirrorCommits
+from reconciler.adapters.git.objects import parse_remote_refs
 from reconciler.core.commits.commit_date import read_date
 from reconciler.errors import InvalidInput
 from reconciler.model.branch_loss import BranchLoss, BranchLossKind
@@ -151,12 +152,11 @@ class KnownTips:
         followed = (ref for ref in {*refs, *self.expected, *self.named} if self._is_followed(ref))
         names = [self._output, *([f"{self._clusters}*"] if with_clusters else [])]
         listed = self._commits.remote(["ls-remote", "--heads", address.NAME, *names])
-        tips = {name: commit for commit, name in (line.split("\t") for line in listed.stdout.decode().splitlines())}
+        tips = parse_remote_refs(listed.stdout)
         losses: dict[str, BranchLoss] = {}
         for ref in sorted(ref for ref in followed if with_clusters or ref == self.output_ref):
             branch = self.branch(ref)
-            stands = CommitId(tips[branch]) if branch in tips else None
-            loss = self._judge_branch(ref, refs.get(ref), stands)
+            loss = self._judge_branch(ref, refs.get(ref), tips.get(branch))
             if loss is not None:
                 losses[branch] = loss
         self.losses = losses
@@ -275,7 +275,7 @@ class KnownTips:
 
     def _is_followed(self, ref: str) -> bool:
         """Return whether a ref is for the output branch or that of a cluster: a mirror may serve other outputs too."""
-        return ref == self.output_ref or ref.startswith(self.cluster_refs)
+        return ref == self.output_ref or (ref.startswith(self.cluster_refs) and is_known_ref(ref))
 
     def _is_outdated(self, expected: CommitId, own: CommitId) -> bool:
         """Return whether what is expected is known already: the mirror has a later commit of the branch."""

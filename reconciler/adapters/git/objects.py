@@ -74,6 +74,15 @@ def parse_changes_by_commit(listing: bytes) -> dict[CommitId, tuple[FileChange, 
     return {CommitId(commit.decode()): tuple(parse_changes(changes)) for commit, changes in _CHANGED.findall(listing)}
 
 
+def parse_remote_refs(listing: bytes) -> dict[str, CommitId]:
+    """Read ``git ls-remote``: the commits of refs by their full names.
+
+    Whoever may push chooses the names: git allows bytes that are no UTF-8, and line ends that only Unicode knows.
+    """
+    lines = (line.partition(b"\t") for line in listing.split(b"\n") if line)
+    return {name.decode(errors="surrogateescape"): CommitId(commit.decode()) for commit, _, name in lines}
+
+
 def parse_checks(answers: bytes) -> list[BlobId | None]:
     """Parse the output of ``cat-file --batch-check``, an id a line; None for a missing object."""
     return [
