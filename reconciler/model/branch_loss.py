@@ -47,6 +47,8 @@ class BranchLoss:
     tip: CommitId | None
     """Where the branch stands now; None where it is gone."""
     tip_at: datetime | None
+    earlier: tuple[CommitId, ...] = ()
+    """Other commits that the branch is known, or said, to have had and lacks; `known` follows them."""
     unknown: int = 0
     """Commits of the branch that the known one does not follow."""
     reported_by: str = ""

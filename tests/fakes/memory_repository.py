@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from reconciler.core.commits.branch_loss import refusal
-from reconciler.core.commits.trailers import Trailer
+from reconciler.core.commits.trailers import superseded
 from reconciler.errors import Conflict, InvalidInput
 from reconciler.lab import memory_repository
 from reconciler.lab.memory_repository import EPOCH, OURS, PERSON
@@ -66,12 +66,12 @@ class MemoryRepository(memory_repository.MemoryRepository):
         held = {commit.id for commit in self._chain(known)} if known in self.commits else set()
         at = self.commits[known].log.at if held else None
         unknown = [commit.log for name, commit in chain.items() if name not in held]
-        given_up = [CommitId(Trailer.SUPERSEDES.read(log)) for log in unknown if Trailer.SUPERSEDES.among(log)]
+        given_up = [each for log in unknown for each in superseded(log)]
         for commit in given_up:
             before = [each.log for each in self._chain(commit)] if commit in self.commits else []
             if known in (commit, *(log.id for log in before)):
                 return None
-            given_up += [CommitId(Trailer.SUPERSEDES.read(log)) for log in before if Trailer.SUPERSEDES.among(log)]
+            given_up += [each for log in before for each in superseded(log)]
         if head is None:
             kind = BranchLossKind.GONE
         elif head in held:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from reconciler.adapters.git import GitRepository
+from reconciler.adapters.git.branch_judge import MOST_GIVEN_UP
 from reconciler.adapters.git.restore import Restoration
+from reconciler.adapters.git.run import Output, Runner
 from reconciler.errors import InvalidInput
 from reconciler.model.branch_loss import BranchLossKind, ReportedCommit
 from reconciler.model.ids import ClusterName, CommitId
@@ -417,6 +420,46 @@ def test_named_commit_that_follows_what_is_known_settles_both(
         assert (laptop.fetch().losses, laptop.named_commits()) == ((), frozenset())
         assert repository.fetch().losses == ()
     assert (last in remote.git("rev-list", "placements").split()) is not accept
+
+
+def test_other_machine_that_knows_an_earlier_commit_alone_sees_both_given_up(
+    remote: Remote, repository: GitRepository, pushed: list[CommitId], tmp_path: Path
+) -> None:
+    with (
+        GitRepository(remote.url, cache=tmp_path / "laptop") as laptop,
+        GitRepository(remote.url, cache=tmp_path / "other") as other,
+    ):
+        laptop.fetch()
+        other.fetch()
+        last = _push(repository, 5)
+        laptop.fetch_commit(last)
+        remote.move("placements", pushed[0])
+        laptop.expect_known(last)
+        (loss,) = laptop.fetch().losses
+        assert (loss.known, loss.earlier) == (last, (pushed[-1],))
+        _restore(laptop, accept=True)
+        remote.git("gc", "-q", "--prune=now")  # nobody can see any more that the last commit follows the known one
+        assert (laptop.fetch().losses, other.fetch().losses) == ((), ())
+
+
+def test_branch_that_was_written_again_is_judged_with_a_bounded_number_of_fetches(
+    remote: Remote, repository: GitRepository, pushed: list[CommitId], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    again = "".join(f"\nOverspill-Supersedes: {number:040x}" for number in range(1, 4 * MOST_GIVEN_UP))
+    remote.move("placements", None)
+    remote.commit(
+        "placements", {RECORD: "n: 1\n"}, message=f"burst\n\nOverspill-Action: Place{again}\n", author=BY_OURS
+    )
+    fetched: list[str] = []
+    begin = Runner.begin
+
+    def counted(runner: Runner, arguments: Sequence[str], **options: Any) -> Callable[[], Output]:
+        fetched.extend(arguments[:1] if options.get("remote") else [])
+        return begin(runner, arguments, **options)
+
+    monkeypatch.setattr(Runner, "begin", counted)
+    assert [loss.kind for loss in repository.fetch().losses] == [BranchLossKind.REPLACED]
+    assert MOST_GIVEN_UP <= fetched.count("fetch") < MOST_GIVEN_UP + 10
 
 
 def test_several_named_commits_are_settled_each_by_itself(

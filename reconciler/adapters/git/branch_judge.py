@@ -27,8 +27,8 @@ from reconciler.model.branch_loss import BranchLoss, BranchLossKind
 from reconciler.model.ids import CommitId, read_commit_id
 from reconciler.model.tree import LoggedCommit, branch_of
 
-_MOST_GIVEN_UP = 20
-"""Commits that were given up and are looked at; a person gives up one at a time."""
+MOST_GIVEN_UP = 20
+"""Commits that were given up and are obtained for what is before them; a branch that was written again names each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,11 +157,11 @@ class BranchJudge:
         word about another loss, as in a copy of the repository, settles nothing here.
         """
         asked, looked_at = [tip], set[CommitId]()
-        while asked and len(looked_at) < _MOST_GIVEN_UP:
+        while asked:
             given_up = [each for each in self._commits.superseded(asked.pop(0), commit) if each not in looked_at]
             if commit in given_up:
                 return True
-            for each in given_up:
+            for each in given_up[: MOST_GIVEN_UP - len(looked_at)]:
                 looked_at.add(each)
                 if self._commits.obtain(each):
                     if self._commits.contains(each, each, commit, at=at):

@@ -196,7 +196,11 @@ class KnownTips:
                 lost.append(loss)
         self._move_ref(ref, own, stands, lost)
         self._settle(ref, settled)
-        return self._latest(lost) if lost else None
+        if not lost:
+            return None
+        latest = self._latest(lost)
+        earlier = {loss.known for loss in lost if loss.known != latest.known and self._follows(latest, loss)}
+        return replace(latest, earlier=tuple(sorted(earlier)))
 
     def _claims(self, ref: str, expected: KnownTip | None, own: CommitId | None) -> Iterator[tuple[KnownTip, bool]]:
         """Yield the commits that a branch is known or said to have had, and whether they are known.

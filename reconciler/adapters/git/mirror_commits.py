@@ -21,11 +21,11 @@ from reconciler.adapters.git.mirror import Mirror
 from reconciler.adapters.git.objects import Missing, ObjectReader
 from reconciler.adapters.git.run import Output, Runner
 from reconciler.core.commits.commit_date import LONGEST_AHEAD
-from reconciler.core.commits.trailers import Trailer, is_own
+from reconciler.core.commits.trailers import Trailer, is_own, superseded
 from reconciler.core.ledger.read import ROOTS, approved_workload, is_record
 from reconciler.errors import Conflict, InvalidInput, Transient
 from reconciler.model.bounds import COMMITS_READ_BACK
-from reconciler.model.ids import CommitId, read_commit_id
+from reconciler.model.ids import CommitId
 from reconciler.model.tree import Identity, LoggedCommit
 
 # A fetch moves only the refs that its command names: the refspecs of the configuration are for pushes.
@@ -224,19 +224,12 @@ class MirrorCommits:
         return any(approved_workload(path) is not None for path in paths if path)
 
     def superseded(self, tip: CommitId, known: CommitId) -> list[CommitId]:
-        """List what commits at or before a tip, and not before a known one, give up by a person's word, newest first.
-
-        A trailer that names no commit is passed over.
-        """
+        """List what commits at or before a tip, and not before a known one, give up, the newest first."""
         exclude = [f"^{known}"] if self.holds(known) else []
         grep = ["--fixed-strings", f"--grep={Trailer.SUPERSEDES}: "]
         commits = [CommitId(commit) for commit in self.local(["rev-list", *grep, tip, *exclude]).split()]
         logs = (parse(commit, raw).logged for commit, raw in zip(commits, self._reader.read(commits), strict=True))
-        given_up: list[CommitId] = []
-        for logged in logs:
-            with contextlib.suppress(ValueError):
-                given_up.append(read_commit_id(Trailer.SUPERSEDES.read(logged)))
-        return given_up
+        return list(dict.fromkeys(each for logged in logs for each in superseded(logged)))
 
     def local(self, arguments: list[str]) -> str:
         """Run a command on the mirror alone and return what it printed."""

@@ -109,5 +109,7 @@ def accept_message(loss: BranchLoss) -> str:
 
 def _message(subject: str, why: str, loss: BranchLoss) -> str:
     cluster = [] if loss.is_output else [(Trailer.CLUSTER, loss.branch.rpartition("/")[2])]
-    trailers = write_trailers([(Trailer.ACTION, Action.START), *cluster, (Trailer.SUPERSEDES, loss.known)])
+    # Another machine may know an earlier one alone, and have no way to see that the last one follows it.
+    lost = [(Trailer.SUPERSEDES, commit) for commit in (*loss.earlier, loss.known)]
+    trailers = write_trailers([(Trailer.ACTION, Action.START), *cluster, *lost])
     return f"{subject}\n\n{why[0].upper()}{why[1:]}\n\n{trailers}\n"

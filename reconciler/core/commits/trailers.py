@@ -5,6 +5,7 @@ Programs read changes back from trailers (`history`); the format is a promise to
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
@@ -12,7 +13,7 @@ from enum import StrEnum
 from reconciler.core.ledger.proposal_record import proposal_id
 from reconciler.model.action import Action
 from reconciler.model.approval import BurstProposal
-from reconciler.model.ids import CommitId
+from reconciler.model.ids import CommitId, read_commit_id
 from reconciler.model.plan import Change
 from reconciler.model.tree import Identity, LoggedCommit
 from reconciler.text.timestamps import format_time
@@ -55,6 +56,9 @@ class Trailer(StrEnum):
 _BY_VALUE: Mapping[str, Action] = {value.value: value for value in Action}
 
 _CONFIRMED = re.compile(rf"^[ \t]*{Trailer.CONFIRM}:[ \t]*deletion[ \t\r]*$", re.MULTILINE | re.IGNORECASE)
+
+_SUPERSEDES = re.compile(rf"^{Trailer.SUPERSEDES}: *(.*?)[ \t\r]*$", re.MULTILINE)
+_PARAGRAPH = re.compile(r"\n(?:[ \t]*\n)+")
 
 _ANY = re.compile(rf"(?:{'|'.join(Trailer)}): .*")
 
@@ -116,6 +120,20 @@ def is_written_for(commit: LoggedCommit, branch: str, *, is_output: bool) -> boo
     """
     named = Trailer.BRANCH.read(commit)
     return named == branch if named else is_for_cluster(commit) is not is_output
+
+
+def superseded(commit: LoggedCommit) -> list[CommitId]:
+    """Return the commits that one gives up or stands for by a person's word, the last named first.
+
+    Each has a trailer of its own. One that names no commit is passed over.
+    """
+    if not Trailer.SUPERSEDES.among(commit):
+        return []
+    named: list[CommitId] = []
+    for value in _SUPERSEDES.findall(_PARAGRAPH.split(commit.body)[-1]):
+        with contextlib.suppress(ValueError):
+            named.append(read_commit_id(value))
+    return named[::-1]
 
 
 def trailers(change: Change, source: CommitId, demand: str = "", request_id: str = "") -> str:
