@@ -26,7 +26,7 @@ VARIABLES: Mapping[str, str] = {
     "SLURM_INTERVAL": "how often it is",
     "SLURM_USER": "the user of Slurm that asks",
     "SLURM_TOKEN_FILE": "a file that holds a token (JWT) for it, read anew for each question",
-    "CACHE_DIR": "where the bare mirror of the repository is kept, for its owner alone; safe to delete",
+    "CACHE_DIR": "the directory of the bare mirror, for its owner alone; safe to delete while no branch is lost",
     "POLL_INTERVAL": "how often to ask the remote for changes",
     "LISTEN": "host:port for the API, observations, webhooks and health; nothing listens without it",
     "STRICT_EGS_API": "true refuses what EGS's API refuses: to delete a placement that runs or has ended",

@@ -293,6 +293,18 @@ def test_cache_behind_a_link_of_ones_own_is_taken(filled, tmp_path):
         assert repository.fetch().source == filled.tip("main")
 
 
+@pytest.mark.parametrize("mode", [0o750, 0o755, 0o2750])
+def test_mirror_that_others_could_read_still_knows_what_the_remote_has_lost(filled, tmp_path, mode):
+    with GitRepository(filled.url, cache=tmp_path / "cache") as repository:
+        assert repository.fetch().output
+    (mirror,) = _mirrors(tmp_path / "cache")
+    mirror.parent.chmod(mode)
+    filled.move("placements", None)
+    with GitRepository(filled.url, cache=tmp_path / "cache") as repository:
+        assert [loss.branch for loss in repository.fetch().losses] == ["placements"]
+    assert _mode(mirror.parent) == "700"
+
+
 def _let_others_write(place: Path) -> None:
     place.chmod(0o777)
 

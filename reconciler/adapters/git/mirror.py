@@ -73,8 +73,7 @@ class Mirror:
         _make(cache)
         _refuse_others(cache)
         self._place = self.shared = cache / name
-        if not _only_ours(self._place):
-            _remove(self._place)
+        _close_to_others(self._place)
         _make(self._place)
         _refuse_others(self._place)
         lock = _lock(self._place)
@@ -187,14 +186,20 @@ def _refuse_others(directory: Path) -> None:
         )
 
 
-def _only_ours(place: Path) -> bool:
-    """Tell whether a directory is missing, or is ours with mode 0700."""
+def _close_to_others(place: Path) -> None:
+    """Give our directory mode 0700, or remove one that others may have written to: git runs what they wrote.
+
+    One that others could only read stays, as after a restore from a backup: it has what the remote is compared with.
+    """
     try:
         status = place.lstat()
     except FileNotFoundError:
-        return True
-    ours = operating_system.is_ours(status) and not operating_system.is_open_to_others(status, 0o077)
-    return stat.S_ISDIR(status.st_mode) and ours
+        return
+    ours = stat.S_ISDIR(status.st_mode) and operating_system.is_ours(status)
+    if not ours or operating_system.is_open_to_others(status):
+        _remove(place)
+    elif operating_system.is_open_to_others(status, 0o077):
+        place.chmod(0o700)
 
 
 def _lock(place: Path) -> int | None:
