@@ -212,6 +212,19 @@ def test_restore_brings_everything_back_byte_for_byte(
     overspill.done("once")
 
 
+def test_restore_says_what_goes_and_what_holds_again(
+    overspill: Terminal, fleet: Remote, placed: list[str], see: See
+) -> None:
+    overspill.done("revert", placed[0], "--author", ANN)
+    fleet.git("update-ref", "refs/heads/placements", "placements~1")  # a person undoes the end of a burst
+    shown = overspill.done("restore", "--dry-run", "--author", ANN)
+    assert f"This gives up 1 placement (llm/{placed[0]})." in shown
+    assert "This brings back 1 held-back workload (llm/vllm)." in shown
+    done = overspill.answer("restore", "--author", ANN)
+    assert done["givenUp"] == [f"1 placement (llm/{placed[0]})"]
+    assert done["broughtBack"] == ["1 held-back workload (llm/vllm)"]
+
+
 @LOSSES
 @pytest.mark.exhaustive(one_in=2)
 def test_accepted_loss_says_what_goes_and_is_a_commit_in_a_persons_name(

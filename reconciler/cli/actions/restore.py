@@ -49,6 +49,8 @@ class _Outcome:
     """In the order in which they are pushed."""
     given_up: tuple[str, ...] = ()
     """What of the ledger goes with them, in words."""
+    brought_back: tuple[str, ...] = ()
+    """What of the ledger holds again by them, in words."""
     left: tuple[BranchLoss, ...] = ()
     """Losses that stay, since nobody holds the known commit."""
     waiting: tuple[CommitId, ...] = ()
@@ -73,14 +75,18 @@ def restore(
         def attempt() -> _Outcome:
             _judge(repository, memory)
             drafted = repository.draft_restoration(accept=accept, now=world.clock.now(), person=writer)
-            given_up = _describe_lost(memory, drafted)
+            given_up, back = _describe_lost(memory, drafted), _describe_back(memory, drafted)
             settled = {each.loss.branch for each in drafted}
             left = [loss for loss in repository.tips().losses if loss.branch not in settled]
             waiting = repository.named_commits() - {loss.known for loss in repository.tips().losses}
             if not dry_run and drafted:
                 repository.carry_out_restoration(drafted)
             return _Outcome(
-                drafted=tuple(drafted), given_up=tuple(given_up), left=tuple(left), waiting=tuple(sorted(waiting))
+                drafted=tuple(drafted),
+                given_up=tuple(given_up),
+                brought_back=tuple(back),
+                left=tuple(left),
+                waiting=tuple(sorted(waiting)),
             )
 
         if commit is not None:
@@ -92,6 +98,7 @@ def restore(
                     done,
                     drafted=(*outcome.drafted, *done.drafted),
                     given_up=(*outcome.given_up, *done.given_up),
+                    brought_back=(*outcome.brought_back, *done.brought_back),
                 )
                 if dry_run or not done.drafted or not done.waiting:
                     break
@@ -118,6 +125,7 @@ def _report(tips: Tips, outcome: _Outcome, *, dry_run: bool, form: options.Outpu
                 "dryRun": dry_run,
                 "branches": [_row(each) for each in outcome.drafted],
                 "givenUp": list(outcome.given_up),
+                "broughtBack": list(outcome.brought_back),
                 "left": [loss.branch for loss in outcome.left],
             }
         )
@@ -130,6 +138,8 @@ def _report(tips: Tips, outcome: _Outcome, *, dry_run: bool, form: options.Outpu
         _print(each, dry_run=dry_run)
     for line in outcome.given_up:
         printing.sentence(f"Given up: {line}." if not dry_run else f"This gives up {line}.")
+    for line in outcome.brought_back:
+        printing.sentence(f"Brought back: {line}." if not dry_run else f"This brings back {line}.")
     for loss in outcome.left:
         printing.sentence(
             f"{loss.branch} is left as it is: {describe_loss(loss)}; neither this machine nor the remote holds"
@@ -186,6 +196,21 @@ def _describe_lost(memory: Memory, drafted: Sequence[Restoration]) -> list[str]:
     return lost
 
 
+def _describe_back(memory: Memory, drafted: Sequence[Restoration]) -> list[str]:
+    """List what of the ledger holds again: what was known, and the output branch lacks now.
+
+    Where two histories are joined, no approval does.
+    """
+    back: list[str] = []
+    for each in drafted:
+        if each.way is RestoreWay.ACCEPT or not each.loss.is_output:
+            continue
+        with suppress(OverspillError):
+            known, there = memory.branch.ledger(each.loss.known), memory.branch.ledger(each.loss.tip)
+            back += _differences(known if each.way is RestoreWay.PUSH else replace(known, approvals={}), there)
+    return back
+
+
 def _differences(known: Ledger, there: Ledger) -> list[str]:
     """Name the records of one ledger that another lacks."""
     parts = (
@@ -193,6 +218,10 @@ def _differences(known: Ledger, there: Ledger) -> list[str]:
         ("request", [str(name) for name in known.requests if name not in there.requests]),
         ("held-back workload", [str(name) for name in known.restraints if name not in there.restraints]),
         ("proposal", [str(name) for name in known.proposals if name not in there.proposals]),
+        (
+            "approval",
+            [str(yes.proposal.workload) for path, yes in known.approvals.items() if path not in there.approvals],
+        ),
     )
     return [f"{count(len(names), noun)} ({join_names(names)})" for noun, names in parts if names]
 
