@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from reconciler.core.decide.candidates.finder import CandidateFinder
-from reconciler.core.decide.candidates.scorers import SCORERS, ranked
+from reconciler.core.decide.candidates.scorers import SCORERS, Ranking, ranked
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
@@ -19,7 +19,7 @@ from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ClusterObservation, Node, Pool, ReplicaShape
 from reconciler.model.cluster import PriceWindow, ScalableNodes, SpotPrice
 from reconciler.model.ids import ClusterName, TemplateName, WorkloadId
-from reconciler.model.policy import Cluster, Desired, Renewal
+from reconciler.model.policy import Cluster, Desired, GroupTopology, Renewal, TopologyMode
 from reconciler.model.score import ScorerName, ScorerWeight
 from tests.builders.inputs import (
     NOW,
@@ -288,6 +288,45 @@ def test_replicas_go_on_where_the_workload_runs() -> None:
         there=ledger(placement("worker-3", 2)),
     )
     assert values(order(now)) == {"worker-3": [100.0], "worker-2": [0.0]}
+
+
+def together(scorer: ScorerName) -> PassInput:
+    """Make a pass whose burst of four is placed together, in one rack if it can be, by two clusters of equal room."""
+    wanted = fleet(scorer)
+    topology = GroupTopology(key="rack", mode=TopologyMode.PREFERRED)
+    policies = {VLLM: replace(wanted.policies[VLLM], topology=topology)}
+    templates = {VLLM: replace(wanted.templates[VLLM], runs_once=True)}
+    seen = [sized(name, 6) for name in CLUSTERS]
+    racks = [replace(each, pools=(replace(each.pools[0], labels={"rack": "r0"}),)) for each in seen]
+    wanted = replace(wanted, policies=policies, templates=templates)
+    return inputs(short(4, running=0, held=True), *racks, wanted=wanted)
+
+
+@pytest.mark.parametrize("scorer", list(ScorerName))
+def test_order_follows_the_plan_where_the_scorer_says_so(scorer: ScorerName) -> None:
+    now = together(scorer)
+    working_plan = WorkingPlan(now)
+    finder = CandidateFinder(now, working_plan)
+    before = values(finder.order(VLLM))
+    (place,) = decide(now).changes
+    working_plan.burst(VLLM, [place])
+    finder.capacity.take(place.placement.cluster, place.placement.shape, 6)
+    after = values(finder.order(VLLM))
+    assert after == values(Ranking(now, working_plan, finder.capacity).order(VLLM))
+    assert (before != after) is SCORERS[scorer].follows_plan
+
+
+@pytest.mark.parametrize("scorer", list(ScorerName))
+def test_points_depend_on_the_delay_of_new_nodes_where_the_scorer_says_so(scorer: ScorerName) -> None:
+    def grown(*minutes: int) -> dict[str, list[float]]:
+        clusters = [growing(name, delay) for name, delay in zip(CLUSTERS, minutes, strict=True)]
+        seen = (free(name, 0) for name in CLUSTERS)
+        now = inputs(short(1), *seen, wanted=fleet(scorer, clusters=clusters))
+        finder = CandidateFinder(now, WorkingPlan(now))
+        with finder.capacity.grown():
+            return values(finder.order(VLLM))
+
+    assert (grown(5, 1) != grown(1, 5)) is SCORERS[scorer].weighs_delay
 
 
 @pytest.mark.parametrize("scorer", list(ScorerName))

@@ -28,7 +28,7 @@ from reconciler.core.decide.candidates.gpr_terms import has_gpr_templates
 from reconciler.core.decide.candidates.kind_answers import KindAnswers
 from reconciler.core.decide.candidates.object_conflicts import ObjectConflicts
 from reconciler.core.decide.candidates.replica_domains import replica_domains
-from reconciler.core.decide.candidates.scorers import Ranking
+from reconciler.core.decide.candidates.scorers import SCORERS, Ranking
 from reconciler.core.decide.state.enrolment import EnrolledRequest
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.units import divided_gang
@@ -46,7 +46,6 @@ from reconciler.model.kubernetes.workload_spread import Subset
 from reconciler.model.placement import ClusterSubset, Placement, RestraintKind
 from reconciler.model.plan import PODS_UNTRIED, PODS_UNTRIED_REMEDY, Choice, Reason, Refusal, Suppressed
 from reconciler.model.policy import BurstPolicy, SetDivision
-from reconciler.model.score import ScorerName
 from reconciler.model.units import Resources, format_duration
 from reconciler.model.workload import WorkloadTemplate
 from reconciler.text.wording import count
@@ -106,8 +105,6 @@ class RefusalCache:
 T = TypeVar("T")
 
 _NONE_ADDED = Resources()
-_WEIGH_DELAYS = frozenset({ScorerName.TIME_TO_READY, ScorerName.WAIT_TIME})
-"""Scorers that know in what time autoscalers add nodes."""
 _NO_REFUSALS: Mapping[ClusterSubset, Refusal] = MappingProxyType({})
 
 MOST = 10**6
@@ -170,7 +167,7 @@ class CandidateFinder:
         orders its subsets, or the policy weighs the time to ready or the wait.
         """
         candidates, policy = self._ranking.order(workload), self._desired.policies[workload]
-        timed = any(scorer.name in _WEIGH_DELAYS for scorer in policy.scoring)
+        timed = any(SCORERS[scorer.name].weighs_delay for scorer in policy.scoring)
         if not self.capacity.is_grown or policy.spread is not None or timed:
             return candidates
         return tuple(sorted(candidates, key=lambda candidate: self._shortest_delay(candidate.cluster)))

@@ -13,6 +13,9 @@ from reconciler.model.score import BEST
 class CurrentCluster:
     """Scores the clusters that have replicas of the workload 100, and the others 0."""
 
+    follows_plan = True
+    weighs_delay = False
+
     def points(self, subject: Subject, candidates: Sequence[Candidate]) -> Sequence[Points]:
         """Score candidates by the placements that the workload has."""
         clusters = self._clusters(subject)

@@ -15,6 +15,9 @@ class Packing:
     This is MostAllocated of the kube-scheduler, for the resource that is scarcest. A cluster without room scores 0.
     """
 
+    follows_plan = True
+    weighs_delay = False
+
     def points(self, subject: Subject, candidates: Sequence[Candidate]) -> Sequence[Points]:
         """Score candidates by their free capacity, less what this pass has handed out."""
         capacity, shape = subject.capacity, subject.shape

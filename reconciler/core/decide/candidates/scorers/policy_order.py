@@ -12,6 +12,9 @@ from reconciler.model.score import BEST
 class PolicyOrder:
     """Scores the first cluster of a policy highest, the last one 0, and the others evenly between them."""
 
+    follows_plan = False
+    weighs_delay = False
+
     def points(self, subject: Subject, candidates: Sequence[Candidate]) -> Sequence[Points]:
         """Score candidates by their place alone."""
         del subject

@@ -12,6 +12,9 @@ from reconciler.model.candidate import Candidate
 class Price:
     """Scores the cheapest cluster highest, one of twice its price half as high, one without a price 0."""
 
+    follows_plan = False
+    weighs_delay = False
+
     def points(self, subject: Subject, candidates: Sequence[Candidate]) -> Sequence[Points]:
         """Score candidates by the prices of their Cluster files at this moment."""
         clusters, labels, now = subject.inputs.desired.clusters, node_labels(subject.shape), subject.inputs.now

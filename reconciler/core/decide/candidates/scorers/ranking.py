@@ -37,10 +37,6 @@ SCORERS: Mapping[ScorerName, Scorer] = {
     ScorerName.TOPOLOGY: Topology(),
 }
 """The scorers by the names that policies use."""
-_FOLLOW_THE_PLAN = frozenset(
-    {ScorerName.WAIT_TIME, ScorerName.PACKING, ScorerName.CURRENT_CLUSTER, ScorerName.TOPOLOGY}
-)
-"""Scorers whose points change with what a pass decides."""
 
 
 class Ranking:
@@ -72,7 +68,7 @@ class Ranking:
     def _moment(self, policy: BurstPolicy) -> Hashable:
         """Return a value that changes whenever the scores of a policy's workloads may have changed."""
         grown = self._capacity is not None and self._capacity.is_grown
-        if all(scorer.name not in _FOLLOW_THE_PLAN for scorer in policy.scoring):
+        if not any(SCORERS[scorer.name].follows_plan for scorer in policy.scoring):
             return grown
         return grown, self._working_plan.position, 0 if self._capacity is None else self._capacity.changes
 

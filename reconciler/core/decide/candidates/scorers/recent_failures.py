@@ -15,6 +15,9 @@ from reconciler.text.wording import count
 class RecentFailures:
     """Scores a cluster by the failures of all workloads there in the last hour: none, 100; one, 50; two, 33."""
 
+    follows_plan = False
+    weighs_delay = False
+
     def points(self, subject: Subject, candidates: Sequence[Candidate]) -> Sequence[Points]:
         """Score candidates by what has failed on them."""
         inputs = subject.inputs

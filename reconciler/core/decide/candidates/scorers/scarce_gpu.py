@@ -16,6 +16,9 @@ class ScarceGPU:
     each divided by the GPUs that it can use. The cluster with the greatest pressure scores 0, one without any 100.
     """
 
+    follows_plan = False
+    weighs_delay = False
+
     def points(self, subject: Subject, candidates: Sequence[Candidate]) -> Sequence[Points]:
         """Score candidates by the pressure on their GPUs."""
         if subject.shape is None:

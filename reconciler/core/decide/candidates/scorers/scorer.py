@@ -44,6 +44,17 @@ class Subject:
 class Scorer(Protocol):
     """Says how well clusters suit a workload."""
 
+    @property
+    def follows_plan(self) -> bool:
+        """Whether points change with what a pass decides: clusters are then ordered again after each change."""
+
+    @property
+    def weighs_delay(self) -> bool:
+        """Whether points count the time in which autoscalers add nodes.
+
+        Where no scorer of a policy does, clusters that have to add nodes are ordered by that time first.
+        """
+
     def points(self, subject: Subject, candidates: Sequence[Candidate]) -> Sequence[Points]:
         """Return the points of each candidate, in their order."""
 

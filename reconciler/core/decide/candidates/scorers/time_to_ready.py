@@ -25,6 +25,9 @@ class TimeToReady:
     measured. One whose pods take as long as the burst lasts scores 0.
     """
 
+    follows_plan = False
+    weighs_delay = True
+
     def points(self, subject: Subject, candidates: Sequence[Candidate]) -> Sequence[Points]:
         """Score candidates by their own times."""
         lasts = burst_duration(subject)

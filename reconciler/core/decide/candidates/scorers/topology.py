@@ -19,6 +19,9 @@ class Topology:
     All clusters score alike for pods that are no group, and for a group whose pods are unknown.
     """
 
+    follows_plan = True
+    weighs_delay = False
+
     def points(self, subject: Subject, candidates: Sequence[Candidate]) -> Sequence[Points]:
         """Score candidates by their free capacity, less what this pass has handed out."""
         capacity, group = subject.capacity, _group(subject)

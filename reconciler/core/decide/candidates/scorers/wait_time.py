@@ -37,6 +37,9 @@ class EstimatedWait:
     does. A cluster out of sight scores 0.
     """
 
+    follows_plan = True
+    weighs_delay = True
+
     def points(self, subject: Subject, candidates: Sequence[Candidate]) -> Sequence[Points]:
         """Score candidates by their free capacity, less what this pass has handed out."""
         capacity, shape = subject.capacity, subject.shape
