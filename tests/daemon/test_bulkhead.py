@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -35,6 +36,7 @@ from reconciler.bulkhead import Seam
 from reconciler.core.commits.events import of_push
 from reconciler.core.commits.history import bursts
 from reconciler.core.commits.templates import RenderedTemplate
+from reconciler.core.decide.decide import decide
 from reconciler.core.explain.gprs import gpr_views
 from reconciler.core.explain.inventory import build_inventory
 from reconciler.core.observe.kubernetes.cluster_state import ClusterState
@@ -59,7 +61,7 @@ from tests.adapters.test_observation_files import text as observation
 from tests.builders.changes import OURS, PLACE, logged
 from tests.builders.deploy_specs import chart, spec
 from tests.builders.fleet_files import load
-from tests.builders.inputs import cluster, free, placement
+from tests.builders.inputs import NOW, cluster, desired, free, inputs, ledger, placement, short
 from tests.builders.kube_objects import node
 from tests.builders.passes import SOURCE_FILES, START, Passes, seconds
 from tests.builders.requests import request
@@ -417,6 +419,32 @@ def test_pods_of_subsets_that_cannot_be_kept_are_rendered_again(monkeypatch: pyt
     passes.advance(30)
     passes.run_once()
     assert [(each.workload.name, each.subset) for each in passes.placements()] == [("b", "own")]
+
+
+def test_where_decisions_fail_in_each_round_all_bugs_are_told_and_what_has_expired_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    workloads = tuple(WorkloadId(WorkspaceName("llm"), TemplateName(f"w{index:02}")) for index in range(20))
+    failed: list[WorkloadId] = []
+
+    def run(seam: Seam, item: object, call: Callable[[], Any]) -> Any:
+        if seam is Seam.DECISION and item == workloads[-1 - len(failed)]:
+            failed.append(workloads[-1 - len(failed)])
+            raise ZeroDivisionError(str(item))
+        return raise_in_drafts(seam, item, call)
+
+    expired = placement("worker-2", workload=workloads[0], created=NOW - timedelta(hours=2))
+    wanted = desired(workloads=workloads)
+    seen = [short(1, workload=workload).workloads[0] for workload in workloads]
+    primary = replace(short(1), workloads=tuple(seen))
+    given = inputs(primary, free("worker-2", 99), wanted=wanted, there=ledger(expired))
+    monkeypatch.setattr(bulkhead, "_run", run)
+    made = decide(given)
+    assert [change.action for change in made.changes] == [Action.REVERT]
+    errors = {bug.error for bug in made.bugs}
+    assert errors == {"ZeroDivisionError: injected", *(f"ZeroDivisionError: {workload}" for workload in failed)}
+    assert len(made.bugs) == len(errors)
+    assert 5 <= len(failed) < len(workloads), "a round has passed without a failure"
 
 
 def raise_in_drafts(seam: Seam, item: object, call: Callable[[], Any]) -> Any:

@@ -112,7 +112,11 @@ def _decide(
     drafts: SubsetDrafts | None = None,
     keep: Collection[WorkloadId] = (),
 ) -> tuple[Plan, Bursts]:
-    """Decide, anew with those frozen of which a decision has failed, until none fails any more."""
+    """Decide, again with those frozen of which a decision has failed, until none fails any more.
+
+    Where others fail in each round, placements that have expired end, and nothing else is decided.
+    """
+    bugs: dict[Bug, None] = {}
     frozen: Frozen = {}
     for _ in range(_ROUNDS):
         working_plan = WorkingPlan(inputs, frozen, gates, memory=memory, drafts=drafts, keep=keep)
@@ -121,7 +125,9 @@ def _decide(
         if not failed:
             return working_plan.plan(), working_plan.bursts
         frozen = {**frozen, **failed}
-    return replace(sweep(inputs), bugs=tuple(frozen.values())), {}
+        bugs.update(dict.fromkeys((*failed.values(), *working_plan.plan().bugs)))
+    swept = sweep(inputs)
+    return replace(swept, bugs=tuple(dict.fromkeys((*bugs, *swept.bugs)))), {}
 
 
 def _decide_all(working_plan: WorkingPlan, rule: Rule) -> None:
