@@ -376,6 +376,10 @@ class BurstPolicy:
     stalled: str = ""
     """Reason that nothing new is placed: a spread of the workload is not in force, so that its subsets are unknown."""
 
+    def capped(self, replicas: int) -> int:
+        """Return as many of these replicas outside the primary as one workload may have there in all."""
+        return replicas if self.max_replicas is None else min(replicas, self.max_replicas)
+
     @property
     def required_domain(self) -> str:
         """The label of nodes of which each group has to share one value; empty for none."""

@@ -16,7 +16,20 @@ from reconciler.model.demand import Sample
 from reconciler.model.plan import Plan, Reason
 from reconciler.model.policy import BurstPolicy, Desired, Distribution, StrategyName
 from tests.builders.cluster_shares import spread_over
-from tests.builders.inputs import NOW, VLLM, cluster, desired, free, inputs, ledger, ordering, placement, plan, short
+from tests.builders.inputs import (
+    NOW,
+    VLLM,
+    cluster,
+    desired,
+    free,
+    inputs,
+    ledger,
+    ordering,
+    placement,
+    plan,
+    seconds,
+    short,
+)
 
 HOUR = timedelta(hours=1)
 
@@ -65,6 +78,16 @@ def test_a_maximum_below_a_copy_lets_none_through(policy: BurstPolicy, reason: s
     made = plan(short(4), free("worker-2", 9), free("worker-3", 9), wanted=fleet(2, policy))
     assert placed(made) == []
     assert any(reason in held.message for held in made.suppressed)
+
+
+def test_a_copy_of_which_a_part_is_due_is_not_said_to_be_more_than_the_policy_allows() -> None:
+    primary = short(4)
+    (seen,) = primary.workloads
+    waiting = tuple(replace(seen.waiting[0], replicas=1, since=NOW - seconds(ago)) for ago in (45, 1))
+    primary = replace(primary, workloads=(replace(seen, waiting=waiting),))
+    made = plan(primary, free("worker-2", 9), wanted=fleet(2, ordering("worker-2", max_replicas=9)))
+    (held,) = (each for each in made.suppressed if each.reason is Reason.NOTHING_FITS)
+    assert held.message.startswith("its template deploys copies of 2 replicas, and missing are 1 (")
 
 
 def test_a_cluster_without_room_for_a_whole_copy_is_passed_over() -> None:

@@ -95,11 +95,19 @@ def with_replicas(
     return _CACHE.of(template, fixed, kinds)
 
 
+def describe_maximum(policy: BurstPolicy) -> str:
+    """Say how many replicas a policy allows each of its workloads outside the primary, as a clause."""
+    return f"policy {policy.name} allows {count(policy.max_replicas or 0, 'replica')}"
+
+
 def copy_above_maximum(template: WorkloadTemplate, policy: BurstPolicy | None) -> Iterator[Finding]:
     """Warn of copies that are larger than their policy allows, so that none is ever placed."""
-    if policy is None or template.copy is None or policy.max_replicas is None or template.copy <= policy.max_replicas:
+    if policy is None or template.copy is None:
         return
-    message = f"its copies of {count(template.copy, 'replica')} are more than the {policy.max_replicas} that policy"
+    most = policy.capped(template.copy)
+    if most == template.copy:
+        return
+    message = f"its copies of {count(template.copy, 'replica')} are more than the {most} that policy"
     yield Finding(
         loc=("spec",),
         message=f"{message} {policy.name} allows, so that it never bursts",

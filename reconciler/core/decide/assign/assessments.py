@@ -190,9 +190,8 @@ def burst_inquiry(working_plan: WorkingPlan, finder: CandidateFinder, workload: 
     workspace, unit = inputs.desired.workspaces[workload.workspace], unit_of_workload(inputs, workload)
     named = {candidate.cluster for candidate in finder.order(workload)}
     others = (name for name in sorted(workspace.clusters) if name not in named and name != workspace.primary)
-    missing = demand.missing - working_plan.replicas(workload) if isinstance(demand, Demand) else 0
-    if policy.max_replicas is not None:
-        missing = min(missing, policy.max_replicas - working_plan.replicas(workload))
+    placed = working_plan.replicas(workload)
+    missing = policy.capped(demand.missing if isinstance(demand, Demand) else placed) - placed
     burst = _Burst(finder=finder, workload=workload, policy=policy, shape=shape, unit=unit, missing=missing)
     return Inquiry(
         working_plan=working_plan,

@@ -59,9 +59,7 @@ def _within(workload: WorkloadId, group: PlacementGroup, desired: Desired, reach
     if not group.clusters <= reach.allowed(workload):
         return False
     lowest_limit = reach.lowest_limit(workload)
-    return (policy.max_replicas is None or group.replicas <= policy.max_replicas) and (
-        lowest_limit is None or group.most <= lowest_limit
-    )
+    return policy.capped(group.replicas) == group.replicas and (lowest_limit is None or group.most <= lowest_limit)
 
 
 def end_expired(inputs: PassInput, working_plan: WorkingPlan) -> None:

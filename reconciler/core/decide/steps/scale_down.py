@@ -13,6 +13,7 @@ from reconciler.core.decide.state.runs import is_awaited
 from reconciler.core.decide.state.units import unit_of_workload
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.end import outside_policy, revert
+from reconciler.core.fleet.burst_replicas import describe_maximum
 from reconciler.core.ledger import lifecycle
 from reconciler.core.observe.demand import next_peak_change, peak_missing
 from reconciler.core.signals.merge import HEADROOM, headroom_end
@@ -115,8 +116,7 @@ def _keep_subsets(
 def _keep_limits(inputs: PassInput, working_plan: WorkingPlan, workload: WorkloadId, policy: BurstPolicy) -> None:
     """Carry out limits that people have lowered: of one cluster, and of all together."""
     group, lowest_limit = working_plan.group(workload), inputs.reach.lowest_limit(workload)
-    within = policy.max_replicas is None or group.replicas <= policy.max_replicas
-    if within and (lowest_limit is None or group.most <= lowest_limit):
+    if policy.capped(group.replicas) == group.replicas and (lowest_limit is None or group.most <= lowest_limit):
         return
     if _unsure(inputs, group, policy):
         return
@@ -131,14 +131,9 @@ def _keep_limits(inputs: PassInput, working_plan: WorkingPlan, workload: Workloa
         above = sum(placement.replicas for placement in here) - (MOST if candidate.limit is None else candidate.limit)
         detail = f"policy {policy.name} allows {candidate.limit} on {candidate.cluster}"
         _drain(inputs, working_plan, above, here, why=EndReason.POLICY, detail=detail)
-    if policy.max_replicas is not None:
-        above = working_plan.replicas(workload) - policy.max_replicas
-        detail, placements = (
-            f"policy {policy.name} allows {count(policy.max_replicas, 'replica')}",
-            working_plan.of(workload),
-        )
-        order = describe_order(policy)
-        _drain(inputs, working_plan, above, placements, why=EndReason.POLICY, detail=detail, order=order)
+    placed, placements = working_plan.replicas(workload), working_plan.of(workload)
+    above, detail, order = placed - policy.capped(placed), describe_maximum(policy), describe_order(policy)
+    _drain(inputs, working_plan, above, placements, why=EndReason.POLICY, detail=detail, order=order)
 
 
 def _runs_twice(inputs: PassInput, workload: WorkloadId) -> bool:

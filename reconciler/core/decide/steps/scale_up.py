@@ -22,6 +22,7 @@ from reconciler.core.decide.state.gate import Gate, describe_waiting
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.turns.queue import Need
+from reconciler.core.fleet.burst_replicas import describe_maximum
 from reconciler.core.ledger import lifecycle
 from reconciler.core.observe.demand import next_due, replicas_due
 from reconciler.core.pods.node_affinity import required_labels
@@ -198,7 +199,7 @@ class ScaleUp:
         template, policy = self.inputs.desired.templates[workload], self.inputs.desired.policies[workload]
         unit, here = self.unit, self.working_plan.replicas(workload) if self.unit.is_set else 0
         if here + missing < unit.size:
-            self._suppress(Reason.NOTHING_FITS, self._too_large(unit.size, here + missing), short=missing)
+            self._suppress(Reason.NOTHING_FITS, self._too_large(missing, here), short=missing)
             return
         # Another burst of its kind has found no room, and nothing has changed since. Bounds of clusters go by what each
         # has already.
@@ -231,7 +232,7 @@ class ScaleUp:
         if unit.once and changes:
             return
         if 0 < left < unit.size:
-            self._suppress(Reason.NOTHING_FITS, self._too_large(unit.size, left), short=left)
+            self._suppress(Reason.NOTHING_FITS, self._too_large(left), short=left)
         elif left:
             fit = self._fits_nowhere(left)
             if unit.is_copy:
@@ -404,12 +405,13 @@ class ScaleUp:
                 due_at,
                 short=demand.missing - placed - max(0, missing),
             )
-        if policy.max_replicas is None or missing <= policy.max_replicas - placed:
+        allowed = policy.capped(placed + missing) - placed
+        if allowed == missing:
             return missing
-        within = self.unit.within(policy.max_replicas - placed)
+        within = self.unit.within(allowed)
         self._suppress(
             Reason.POLICY_LIMIT,
-            f"policy {policy.name} allows {count(policy.max_replicas, 'replica')} of this workload",
+            f"{describe_maximum(policy)} of this workload",
             short=missing - max(0, within),
         )
         return within
@@ -492,12 +494,14 @@ class ScaleUp:
         """The missing replicas. Nothing is placed of a workload whose shape is unknown."""
         return _shortage(self.demand, self.demand.shape or ReplicaShape(requests=Resources()), self.inputs.now)
 
-    def _too_large(self, copy: int, missing: int) -> str:
-        """Say that a copy is more than what is missing, or more than what the policy leaves of it."""
-        policy = self.inputs.desired.policies[self.demand.workload]
-        left = self.demand.missing - self.working_plan.replicas(self.demand.workload)
-        bounded = policy.max_replicas is not None and missing < left
-        return too_large(copy, missing, f"policy {policy.name} allows" if bounded else "missing are")
+    def _too_large(self, missing: int, here: int = 0) -> str:
+        """Say that a copy, of which `here` are placed, is more than the policy allows, or more than what is missing."""
+        policy, copy = self.inputs.desired.policies[self.demand.workload], self.unit.size
+        others = self.working_plan.replicas(self.demand.workload) - here
+        allowed = policy.capped(others + copy) - others
+        if allowed < copy:
+            return too_large(copy, allowed, f"policy {policy.name} allows")
+        return too_large(copy, here + missing, "missing are")
 
     def _stays(self, replicas: int) -> str:
         """Say that the primary is in a subset, and has room for some of the missing replicas."""

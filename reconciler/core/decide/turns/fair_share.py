@@ -186,8 +186,7 @@ class FairShares:
         """
         demand, policy = self._inputs.demands.get(workload), self._inputs.desired.policies[workload]
         missing = demand.needed if isinstance(demand, Demand) else 0
-        most = missing if policy.max_replicas is None else min(missing, policy.max_replicas)
-        return max(1, most)
+        return max(1, policy.capped(missing))
 
 
 def _size(shape: ReplicaShape | None) -> int:
