@@ -1,13 +1,15 @@
 """Recorded passes decided again: the same plan, or where it parts.
 
 Files come from git, by the two commits of each pass; everything else comes from the recording. Each pass begins with
-what was recorded, so that one that parts changes none of those after it.
+what was recorded, so that one that parts changes none of those after it. Only the subsets that passes render in advance
+are not recorded: they are rendered again, in the order of the passes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from reconciler.core.decide.decide import decide, receive
 from reconciler.core.decide.state.enrolment import Enrolment
@@ -73,8 +75,31 @@ class Replay:
         for record in records:
             yield record if isinstance(record, Problem) else self.decide(record)
 
+    def latest(self, records: Iterable[PassRecord], at: datetime) -> Replayed | Problem | None:
+        """Decide the last pass at or before a moment again, after those that have rendered subsets for it."""
+        latest: PassRecord | None = None
+        for record in records:
+            if record.at <= at and (latest is None or record.at >= latest.at):
+                if latest is not None and self._renders_subsets(latest):
+                    self.decide(latest)
+                latest = record
+        return None if latest is None else self.decide(latest)
+
     def decide(self, record: PassRecord) -> Replayed | Problem:
-        """Decide one pass again."""
+        """Decide one pass again, with the subsets that the passes decided before it have rendered."""
+        if (obstacle := self._obstacle(record)) is not None:
+            return obstacle
+        if record.first:
+            self._drafted = DraftedSubsets()
+        inputs = self._inputs(record)
+        plan = decide(inputs) if record.kind is PassKind.WHOLE else receive(inputs, ())
+        if record.kind is PassKind.WHOLE:
+            self._drafted = plan.drafted.next_pass()
+        again = RecordedPlan.of(plan, record.kind)
+        return Replayed(record=record, inputs=inputs, plan=plan, parting=parting(record.plan, again))
+
+    def _obstacle(self, record: PassRecord) -> Problem | None:
+        """Return why a pass cannot be decided again; None where all that it depended on is there."""
         # 1. The pass depended on a credential, which is not recorded.
         if record.orders_redacted:
             return _left_out(record, "an order held a credential, which is not recorded")
@@ -82,13 +107,15 @@ class Replay:
         for branch, commit in (("source", record.source), ("output", record.output)):
             if commit is not None and not self._holds(commit):
                 return _left_out(record, f"its {branch} commit {commit[:12]} is not in the repository")
-        # 3. All that it depended on is there.
-        inputs = self._inputs(record)
-        plan = decide(inputs) if record.kind is PassKind.WHOLE else receive(inputs, ())
-        if record.kind is PassKind.WHOLE:
-            self._drafted = plan.drafted.next_pass()
-        again = RecordedPlan.of(plan, record.kind)
-        return Replayed(record=record, inputs=inputs, plan=plan, parting=parting(record.plan, again))
+        return None
+
+    def _renders_subsets(self, record: PassRecord) -> bool:
+        """Return whether a pass may have rendered subsets for those after it: its fleet has some with a patch."""
+        if record.kind is not PassKind.WHOLE or self._obstacle(record) is not None:
+            return False
+        policies = self._source.expanded(record.source, record.observed).policies.values()
+        spreads = (policy.spread for policy in policies if policy.spread is not None)
+        return any(subset.patch for spread in spreads for subset in spread.subsets)
 
     def _inputs(self, record: PassRecord) -> PassInput:
         desired = self._source.expanded(record.source, record.observed)

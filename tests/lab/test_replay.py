@@ -25,6 +25,7 @@ from reconciler.model.plan import Reason
 from reconciler.model.request import Verb
 from tests.builders.passes import SOURCE_FILES, Passes
 from tests.builders.recorded_passes import Kept, recorded
+from tests.daemon.test_untried_subsets import spreading
 from tests.fakes.memory_repository import OURS, MemoryRepository
 
 Run = tuple[MemoryRepository, list[PassRecord]]
@@ -89,6 +90,23 @@ def test_each_pass_is_decided_from_what_was_recorded_of_it_alone(run: Run) -> No
     repository, records = run
     again = replayed(repository, [*reversed(through_files(records))])
     assert all(isinstance(one, Replayed) and one.parting is None for one in again)
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_pass_at_a_moment_is_decided_with_the_subsets_that_earlier_ones_have_rendered(restarts: bool) -> None:
+    passes, kept = spreading(), Kept()
+    passes.recording = kept
+    passes.run_once()
+    if restarts:
+        passes.restart()
+    passes.advance(30)
+    passes.run_once()
+    repository, records = passes.repository, through_files(kept.records)
+    again = Replay(repository, SourceReader(repository), BranchReader(repository), OURS).latest(records, passes.moment)
+    assert isinstance(again, Replayed)
+    assert (again.record, again.parting) == (records[-1], None)
+    assert bool(again.plan.changes) != restarts  # the last subset is rendered in the second pass
+    assert [one.parting for one in replayed(repository, records) if isinstance(one, Replayed)] == [None] * 2
 
 
 def test_what_was_spent_of_a_budget_is_read_from_git_again() -> None:

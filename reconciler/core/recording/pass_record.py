@@ -69,6 +69,8 @@ class PassRecord:
 
     at: datetime
     kind: PassKind = PassKind.WHOLE
+    first: bool = False
+    """Whether no earlier pass of the process has handed it subsets that are rendered in advance."""
     source: CommitId
     """The commit of the source branch."""
     output: CommitId | None = None
@@ -106,6 +108,7 @@ class PassRecord:
         return cls(
             at=inputs.now,
             kind=kind,
+            first=inputs.drafted.desired is None,
             source=tips.source or CommitId(""),
             output=tips.output,
             observed=inputs.observed,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from reconciler.adapters.recording_files import read_recording
 from reconciler.app.commands import connected
 from reconciler.cli import options, printing
 from reconciler.cli.actions.plans.plan import print_plan
+from reconciler.core.recording.pass_record import PassRecord
 from reconciler.daemon.reconcile import PassDecision, World, render_plan
 from reconciler.errors import InvalidInput, Problem
 from reconciler.lab.replay import Replay, Replayed
@@ -102,17 +104,12 @@ def _print(parted: list[Replayed], passes: int, first: datetime | None, last: da
 def _show(world: World, again: Replay, recording: Path, at: datetime, form: options.Output) -> None:
     """Print the plan of the last pass at or before a moment, decided again with all its reasons."""
     problems: list[Problem] = []
-    record = None
-    for entry in read_recording(recording):
-        if isinstance(entry, Problem):
-            problems.append(entry)
-        elif entry.at <= at and (record is None or entry.at >= record.at):
-            record = entry
-    if record is None:
+    shown = again.latest(_passes(recording, problems), at)
+    if shown is None:
         raise InvalidInput(f"no pass at or before {format_time(at)} is recorded in {recording}")
-    shown = again.decide(record)
     if isinstance(shown, Problem):
         raise InvalidInput(problems=(shown,))
+    record = shown.record
     base = world.repository.log(record.output, limit=1) if record.output is not None else ()
     tips = Tips(source=record.source, output=record.output, output_at=base[0].at if base else None)
     decision = PassDecision(inputs=shown.inputs, tips=tips, plan=shown.plan)
@@ -123,3 +120,12 @@ def _show(world: World, again: Replay, recording: Path, at: datetime, form: opti
     printing.note(f"the pass of {format_time(record.at)} {'; '.join(parts)}")
     if printing.problems(problems) or shown.parting is not None:
         raise click.exceptions.Exit(1)
+
+
+def _passes(recording: Path, problems: list[Problem]) -> Iterator[PassRecord]:
+    """Yield the recorded passes, and collect the problems of the recording."""
+    for entry in read_recording(recording):
+        if isinstance(entry, Problem):
+            problems.append(entry)
+        else:
+            yield entry
