@@ -235,6 +235,27 @@ class StrategyName(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StrategyTraits:
+    """What a strategy divides by."""
+
+    fills_in_order: bool
+    """Whether it fills each cluster before the next one gets any, so that tiers mean nothing to it."""
+    uses_weight: bool
+    """Whether it divides by the weights of clusters, beyond leaving out those of 0."""
+    shrinks_by_room: bool
+    """Whether replicas are given back by the room that their clusters have left."""
+
+
+STRATEGIES: Mapping[StrategyName, StrategyTraits] = {
+    StrategyName.ORDERED: StrategyTraits(fills_in_order=True, uses_weight=False, shrinks_by_room=False),
+    StrategyName.WEIGHTED: StrategyTraits(fills_in_order=False, uses_weight=True, shrinks_by_room=False),
+    StrategyName.BALANCED: StrategyTraits(fills_in_order=False, uses_weight=False, shrinks_by_room=True),
+    StrategyName.AGGREGATED: StrategyTraits(fills_in_order=False, uses_weight=False, shrinks_by_room=False),
+}
+"""The division itself is in `core/decide/distribution`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SpreadConstraint:
     """Bounds on the values of a cluster label with replicas of one workload."""
 
@@ -262,6 +283,11 @@ class Distribution:
     """All of them hold at the same time; each has a label of its own."""
     tiers: bool = False
     """Whether each entry of the policy's clusters is filled before the next one gets any."""
+
+    @property
+    def traits(self) -> StrategyTraits:
+        """What its strategy divides by."""
+        return STRATEGIES[self.strategy]
 
     @property
     def is_strategy_alone(self) -> bool:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from reconciler.core.decide.distribution import ClusterShare, SortedShares, choose, give_back, reachable, share_out
 from reconciler.core.decide.distribution.divide import precedence, preference
 from reconciler.model.ids import ClusterName
-from reconciler.model.policy import Distribution, SpreadConstraint, StrategyName
+from reconciler.model.policy import STRATEGIES, Distribution, SpreadConstraint, StrategyName
 from tests.builders.cluster_shares import CLUSTERS, MANY, spread_over, target
 
 NAMES = tuple(ClusterName(f"worker-{number}") for number in range(2, 9))
@@ -476,6 +476,24 @@ def test_shares_beyond_the_reach_of_the_replicas_count_in_reasons_alone(
     total = held(targets) - sum(target.keeps for target in targets if target.cluster in new) + more
     division = share_out(total, [*begun, *rest[:reached]], distribution, beyond=rest[reached:])
     assert division == share_out(total, [*begun, *rest], distribution)
+
+
+def _shrunk(strategy: StrategyName, **second: int) -> dict[ClusterName, int]:
+    """Take six of twelve replicas back from two clusters that differ in nothing but what is given of the second."""
+    shares = [target("2", 6), target("3", 6)]
+    return dict(give_back(6, [shares[0], shares[1]._replace(**second)], Distribution(strategy=strategy)))
+
+
+@pytest.mark.parametrize("strategy", StrategyName)
+def test_traits_of_a_strategy_are_those_of_its_divisions(strategy: StrategyName) -> None:
+    traits, distribution = STRATEGIES[strategy], Distribution(strategy=strategy)
+    shares = [target("2", 6), target("3", 9)]
+    divided = share_out(6, shares, distribution).counts
+    heavier = [shares[0], shares[1]._replace(weight=5)]
+    assert (share_out(6, heavier, distribution).counts != divided) is traits.uses_weight
+    assert (_shrunk(strategy, capacity=60) != _shrunk(strategy, capacity=6)) is traits.shrinks_by_room
+    tiers = [shares[0], shares[1]._replace(tier=1)]
+    assert (share_out(6, tiers, distribution).counts == divided) is traits.fills_in_order
 
 
 @given(_targets(begun=False), st.lists(_targets(begun=False), max_size=4), st.sampled_from(StrategyName))

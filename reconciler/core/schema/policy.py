@@ -165,7 +165,7 @@ class DistributionFile(Strict):
     @model_validator(mode="after")
     def _in_order(self) -> DistributionFile:
         """Refuse a minimum above the maximum, and tiers of clusters that are filled in order anyhow."""
-        if self.tiers and self.strategy is model.StrategyName.ORDERED:
+        if self.tiers and model.STRATEGIES[self.strategy].fills_in_order:
             raise refusal("tiers need a strategy that divides within them", "try strategy: Balanced")
         _in_order("minClusters", self.min_clusters, "maxClusters", self.max_clusters)
         if self.spread_constraint is not None and self.spread_constraints:
@@ -382,7 +382,7 @@ class BurstPolicySpec(Strict):
         """Refuse weights that no strategy uses."""
         clusters: list[ClusterPreferenceFile] = info.data.get("clusters", [])
         idle = [place for place, candidate in enumerate(clusters) if candidate.weight is not None]
-        if idle and given.strategy is not model.StrategyName.WEIGHTED:
+        if idle and not model.STRATEGIES[given.strategy].uses_weight:
             raise refusal(
                 f"strategy {given.strategy} does not go by the weight of clusters[{idle[0]}]",
                 "try distribution: {strategy: Weighted}",

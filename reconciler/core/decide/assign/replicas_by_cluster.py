@@ -28,7 +28,7 @@ from reconciler.model.capacity import ReplicaShape
 from reconciler.model.ids import ClusterName
 from reconciler.model.placement import ClusterSubset
 from reconciler.model.plan import Refusal
-from reconciler.model.policy import BurstPolicy, StrategyName
+from reconciler.model.policy import BurstPolicy
 from reconciler.model.workload import WorkloadTemplate
 from reconciler.text.wording import count
 
@@ -214,9 +214,7 @@ def describe_distribution(policy: BurstPolicy) -> str:
 
 def choice_reason(division: Division, candidate: Candidate, policy: BurstPolicy) -> str:
     """Return the words that speak for a cluster; empty where its rank alone does."""
-    plain = (
-        policy.distribution.strategy is StrategyName.ORDERED and division.counts[candidate.cluster] > candidate.least
-    )
+    plain = policy.distribution.traits.fills_in_order and division.counts[candidate.cluster] > candidate.least
     return "" if plain else division.because[candidate.cluster]
 
 

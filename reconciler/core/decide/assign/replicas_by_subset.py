@@ -30,7 +30,7 @@ from reconciler.model.ids import ClusterName
 from reconciler.model.kubernetes.workload_spread import Subset, WorkloadSpread
 from reconciler.model.placement import ClusterSubset
 from reconciler.model.plan import Reason, Refusal
-from reconciler.model.policy import BurstPolicy, StrategyName
+from reconciler.model.policy import BurstPolicy
 from reconciler.model.workload import WorkloadTemplate
 from reconciler.text.wording import sanitize
 
@@ -243,10 +243,10 @@ class _Round:
         for place, gain, has, quota in _gains(rows, subsets, counts, held):
             bounds = [f"at most {quota.most}"] if quota.most is not None else []
             bounds += [f"at least {quota.least}"] if quota.least else []
-            name, strategy = sanitize(quota.subset.name), self.policy.distribution.strategy
+            name, distribution = sanitize(quota.subset.name), self.policy.distribution
             words = [f"subset {name} then has {has} of {' and '.join(bounds)}"] if bounds else []
-            if strategy is not StrategyName.ORDERED:
-                words.append(f"{strategy} within {f'subset {name}' if name else 'no subset'}")
+            if not distribution.traits.fills_in_order:
+                words.append(f"{distribution.strategy} within {f'subset {name}' if name else 'no subset'}")
             yield able[place]._replace(replicas=gain, because=", ".join(words))
 
     def _find_overcommitted(

@@ -15,7 +15,7 @@ from reconciler.core.spread.subset_selection import preference_weight
 from reconciler.model.ids import WorkloadId
 from reconciler.model.kubernetes.workload_spread import WorkloadSpread
 from reconciler.model.placement import ClusterSubset
-from reconciler.model.policy import BurstPolicy, StrategyName
+from reconciler.model.policy import BurstPolicy
 from reconciler.text.wording import sanitize
 
 SubsetRows = tuple[tuple[ClusterSubset, ...], ...]
@@ -65,8 +65,8 @@ def describe_subset_order(policy: BurstPolicy, spread: WorkloadSpread) -> str:
         bounds = [f"at least {subset.least}"] if subset.least else []
         bounds += [f"at most {subset.most}"] if subset.most is not None else []
         words.append(f"{sanitize(subset.name)} ({', '.join(bounds)})" if bounds else sanitize(subset.name))
-    strategy = policy.distribution.strategy
-    within = "" if strategy is StrategyName.ORDERED else f"; {strategy} within each"
+    distribution = policy.distribution
+    within = "" if distribution.traits.fills_in_order else f"; {distribution.strategy} within each"
     return f"WorkloadSpread {spread.id}, in order: {', '.join(words)}{within}"
 
 

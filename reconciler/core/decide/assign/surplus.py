@@ -31,7 +31,7 @@ from reconciler.model.candidate import Candidate
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.kubernetes.workload_spread import WorkloadSpread
 from reconciler.model.placement import ClusterSubset, Placement
-from reconciler.model.policy import BurstPolicy, StrategyName
+from reconciler.model.policy import BurstPolicy
 
 
 class GivenUp(NamedTuple):
@@ -66,8 +66,8 @@ def give_up(inputs: PassInput, placements: Iterable[Placement], stays: int) -> I
 def describe_order(policy: BurstPolicy) -> str:
     """Describe which of equal replicas a policy takes back first; empty for clusters in order, which need no words."""
     if policy.spread is not None:
-        last, strategy = "the last subset gives back first", policy.distribution.strategy
-        return last if strategy is StrategyName.ORDERED else f"{last}, and in it {within(strategy)}"
+        last, distribution = "the last subset gives back first", policy.distribution
+        return last if distribution.traits.fills_in_order else f"{last}, and in it {within(distribution.strategy)}"
     return "" if policy.fills_in_order else returns(policy.distribution)
 
 
@@ -117,7 +117,7 @@ class _Held:
         """Yield the replicas that stay on each cluster, by the distribution of the policy."""
         distribution, candidates = self.policy.distribution, ranked(self.inputs, self.working_plan, self.workload)
         held = {cluster: self._replicas((cluster, subset)) for cluster, subset in self.places}
-        room = self._room() if distribution.strategy is StrategyName.BALANCED else {}
+        room = self._room() if distribution.traits.shrinks_by_room else {}
         shares = [
             share_of(candidate, most=has, capacity=has + room.get(candidate.cluster, 0))
             for candidate in candidates

@@ -34,7 +34,8 @@ def shrink(kept: int, shares: Sequence[ClusterShare]) -> tuple[int, ...]:
 
 def because(growing: Sequence[ClusterShare], shares: Sequence[ClusterShare]) -> list[str]:
     """Say of each its part of the free room on the clusters that take part."""
-    free = sum(share.free for share in shares)
+    del shares
+    free = sum(share.free for share in growing if share.weight)
     return [f"{share.free} of {free} free on the fewest that hold it" for share in growing]
 
 

@@ -91,9 +91,8 @@ def preference(strategy: StrategyName) -> Callable[[ClusterShare], tuple[int, ..
 def reachable(more: int, shares: Sequence[ClusterShare], distribution: Distribution) -> int:
     """Count the shares that so many replicas may reach: the first of `shares`, which keep nothing, by precedence.
 
-    Each of them has room, a weight and no minimum. Every strategy gives a share its first replica only after one to
-    each that it prefers, or none to any of the others, so that the replicas reach one share each at most; bounds may
-    choose any of them.
+    Each of them has room, a weight and no minimum, so that by the promise of `Strategy.grow` the replicas reach one
+    share each at most; bounds may choose any of them.
     """
     return len(shares) if distribution.is_bounded else min(more, len(shares))
 
@@ -200,8 +199,7 @@ def _because(
     """Return the reason of each share that has grown."""
     strategy, reasons = _STRATEGIES[distribution.strategy], {}
     growing = [share for share in chosen if counts.get(share.cluster, 0) > share.keeps]
-    aggregated = distribution.strategy is StrategyName.AGGREGATED
-    taking = _shares_with_weight(growing if aggregated else [*chosen, *beyond])
+    taking = _shares_with_weight([*chosen, *beyond])
     for tier in sorted({share.tier for share in growing}):
         here, others = ([share for share in of if share.tier == tier] for of in (growing, taking))
         for share, why in zip(here, strategy.because(here, others), strict=True):

@@ -63,13 +63,18 @@ class Strategy(Protocol):
         """Return a sort key: the first clusters take part where not all of them may."""
 
     def grow(self, more: int, shares: Sequence[ClusterShare]) -> tuple[int, ...]:
-        """Add replicas to the shares, as far as they fit; return all shares."""
+        """Add replicas to the shares, as far as they fit; return all shares.
+
+        A share that keeps nothing gets its first replica only after one to each such share that goes before it by
+        `precedence`, or none to any of the others: `divide.reachable` relies on that, and
+        `test_shares_beyond_the_reach_of_the_replicas_count_in_reasons_alone` holds every strategy to it.
+        """
 
     def shrink(self, kept: int, shares: Sequence[ClusterShare]) -> tuple[int, ...]:
         """Divide the replicas that stay over the shares: the reverse of `grow`."""
 
     def because(self, growing: Sequence[ClusterShare], shares: Sequence[ClusterShare]) -> list[str]:
-        """Return the reason for each share that grows, with its number among all shares."""
+        """Return the reason for each share that grows, with its number among all shares that have a weight."""
 
 
 def grades(shares: Iterable[ClusterShare]) -> range:

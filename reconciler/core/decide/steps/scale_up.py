@@ -37,7 +37,6 @@ from reconciler.model.end_reason import EndReason
 from reconciler.model.ids import ClusterName
 from reconciler.model.placement import ClusterSubset, RestraintKind
 from reconciler.model.plan import Change, Choice, Reason, Refusal, Shortage, Suppressed
-from reconciler.model.policy import StrategyName
 from reconciler.model.units import Resources, format_duration
 from reconciler.text.wording import as_clause, count, join_names
 
@@ -453,7 +452,7 @@ class ScaleUp:
         demand, now, cluster = self.demand, self.inputs.now, candidate.cluster
         desired, subset = self.inputs.desired, candidate.subset
         policy, clusters = desired.policies[demand.workload], desired.clusters
-        if policy.spread is not None or policy.distribution.strategy is StrategyName.ORDERED:
+        if policy.spread is not None or policy.distribution.traits.fills_in_order:
             refusals = self._before(candidate, refusals)
         here = self.working_plan.group(demand.workload).on(cluster)
         if policy.spread is not None:

@@ -25,7 +25,7 @@ from reconciler.errors import InvalidInput, Problem, Severity
 from reconciler.model.ids import ClusterName
 from reconciler.model.kubernetes.requirements import Requirement
 from reconciler.model.kubernetes.workload_spread import Subset, WorkloadSpread
-from reconciler.model.policy import BurstPolicy, Cluster, Desired, StrategyName, Workspace
+from reconciler.model.policy import BurstPolicy, Cluster, Desired, Workspace
 from reconciler.model.workload import Json, StepType, WorkloadRef, WorkloadTemplate
 from reconciler.text.findings import Finding, Loc, shortened
 from reconciler.text.spelling import closest, suggested
@@ -89,15 +89,10 @@ def warn_policies(policies: Iterable[BurstPolicy], written: Collection[str]) -> 
             message = f"BurstPolicy {policy.name} has a distribution of its own: subsets only bound its clusters"
             hint = "leave all but strategy out of spec.distribution there, or give the template another BurstPolicy"
             yield Finding(loc=_SUBSETS, message=message, hint=hint)
-        elif policy.candidates and policy.name in written and not _gives_weights(policy):
+        elif policy.candidates and policy.name in written and not policy.distribution.traits.uses_weight:
             message = f"they go before spec.clusters of BurstPolicy {policy.name}"
             hint = "leave spec.clusters out there, or give the template another BurstPolicy"
             yield Finding(loc=_SUBSETS, message=message, hint=hint, severity=Severity.WARNING)
-
-
-def _gives_weights(policy: BurstPolicy) -> bool:
-    """Return whether a policy names its clusters for the weights that they have within a subset."""
-    return policy.distribution.strategy is StrategyName.WEIGHTED
 
 
 def warn_gangs(templates: Iterable[WorkloadTemplate], kinds: Kinds) -> Iterator[Finding]:
