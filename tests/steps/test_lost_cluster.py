@@ -128,6 +128,11 @@ def test_set_does_not_move_back_within_back_after() -> None:
     assert moved(again).after.cluster == "worker-3"
 
 
+def test_set_stays_while_a_file_of_it_on_the_output_branch_cannot_be_read() -> None:
+    unread = replace(ledger(there()), blocked=frozenset({VLLM}))
+    assert decided(lacks(8), free("worker-3", *[8] * 8), wanted=fleet(SET), there=unread).changes == ()
+
+
 def test_set_of_which_nothing_is_missing_any_more_does_not_follow() -> None:
     made = decided(lacks(0, running=16), free("worker-3", *[8] * 8), wanted=fleet(SET), there=ledger(there()))
     assert made.changes == ()

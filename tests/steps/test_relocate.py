@@ -322,7 +322,8 @@ def test_cluster_that_was_left_for_a_bound_may_be_gone_back_to_at_once() -> None
         ordering("worker-3", "worker-2", distribution=TWO_CLUSTERS), region("worker-2", "eu"), region("worker-3", "eu")
     )
     stays = there("worker-3", 5)
-    note = lifecycle.counted_move(stays, EndReason.POLICY, NOW - timedelta(minutes=1))
+    note = lifecycle.move_restraint(stays, NOW - timedelta(minutes=1))
+    assert note is not None
     before = ledger(there("worker-2", 1), stays, restraints={VLLM: (note,)})
     made = decided("lost", wanted, before, free("worker-3", 9))
     assert after(before, made) == {"worker-3": 6}

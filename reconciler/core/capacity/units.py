@@ -140,6 +140,15 @@ class PlacementUnit:
         """Return the unit of single replicas that move together, also to a cluster that has others of them."""
         return replace(self, size=replicas, moves=True)
 
+    def why_kept(self, going: int, placed: int) -> str:
+        """Say why replicas of a placement do not leave a cluster where they may still run; empty where they may.
+
+        Only what starts together is taken for dead with its cluster.
+        """
+        if self.is_lone_run:
+            return "it runs once, and may still run there"
+        return f"its {count(placed, 'replica')} go together or not at all" if self.whole and going < placed else ""
+
     def undivided(self, way_out: str) -> str:
         """Say why it cannot be divided over clusters; empty where it can. A copy has a `way_out` of being one."""
         revert = "(try `overspill revert` with its placement)"

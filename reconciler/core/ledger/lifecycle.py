@@ -208,14 +208,28 @@ def turn(placement: Placement, why: EndReason, now: datetime, until: datetime) -
     )
 
 
-def counted_move(placement: Placement, why: EndReason, now: datetime) -> Restraint:
-    """Note that a burst has moved, which says nothing against the cluster that it left."""
+def move_restraint(
+    placement: Placement,
+    now: datetime,
+    *,
+    reason: str = "",
+    rest: timedelta = timedelta(),
+    subset: str | None = None,
+) -> Restraint | None:
+    """Note that replicas have moved away, which the budget of moves counts.
+
+    For a `rest` nothing new goes to the cluster that they left, or for one `subset` there. Without a `reason` the move
+    says nothing against the cluster. Requests have no restraints: they record their clusters themselves.
+    """
+    if placement.workload.request:
+        return None
     return Restraint(
-        kind=RestraintKind.COOL_DOWN,
+        kind=RestraintKind.COOL_DOWN if subset is None else RestraintKind.UNSCHEDULABLE,
         cluster=placement.cluster,
+        subset=subset or "",
         since=now,
-        until=now,
-        reason=f"{placement.name} on {placement.cluster}{_ENDED}{why}",
+        until=now + rest,
+        reason=reason or f"{placement.name} on {placement.cluster}{_ENDED}{EndReason.POLICY}",
         placement=placement.name,
         move=True,
     )

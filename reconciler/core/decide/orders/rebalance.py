@@ -23,7 +23,7 @@ from reconciler.core.decide.state.units import unit_of_workload
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.end import end_expired
 from reconciler.core.decide.steps.manual_changes import follow_manual_changes
-from reconciler.core.decide.steps.transfer import Departure, earliest_end, transfer
+from reconciler.core.decide.steps.transfer import REBALANCED, Departure, earliest_end, transfer
 from reconciler.core.observe.demand import UnseenPrimary
 from reconciler.core.spread.placement_subset import cluster_subset
 from reconciler.core.workloads import replica_count
@@ -31,7 +31,6 @@ from reconciler.errors import InvalidInput
 from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.demand import Demand
-from reconciler.model.end_reason import EndReason
 from reconciler.model.ids import WorkloadId
 from reconciler.model.placement import ClusterSubset, Placement, place_name
 from reconciler.model.plan import Plan, Reason, Refusal
@@ -129,15 +128,14 @@ class _Rebalance:
             Departure(
                 placement=placement,
                 replicas=placement.replicas - rest,
-                why=EndReason.REQUESTED,
+                cause=REBALANCED,
                 detail=self._detail(self._key(placement), assignment.counts),
-                stays=None,
             )
             for placement, rest, _ in self._given_up(assignment.counts)
         ]
         if departures:
             tell = partial(self._tell, assignment, departures)
-            transfer(self.inputs, self.working_plan, self.finder, departures, assignment.chosen, tell=tell)
+            transfer(self.inputs, self.working_plan, self.finder, departures, assignment, tell=tell)
         return bool(departures)
 
     @property

@@ -7,10 +7,9 @@ from functools import partial
 from reconciler.core.decide.candidates.finder import CandidateFinder
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
-from reconciler.core.decide.steps.end import missing_file, outside_policy
+from reconciler.core.decide.steps.end import outside_policy
 from reconciler.core.decide.steps.relocate import relocate
-from reconciler.core.decide.steps.transfer import Departure
-from reconciler.model.end_reason import EndReason
+from reconciler.core.decide.steps.transfer import FORBIDDEN, Departure
 from reconciler.model.ids import WorkloadId
 
 
@@ -24,16 +23,13 @@ def move_excluded(inputs: PassInput, working_plan: WorkingPlan, finder: Candidat
 
 
 def _move_excluded(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder, workload: WorkloadId) -> None:
-    if missing_file(inputs.desired, workload):
-        return
     for placement in working_plan.of(workload):
         refusal = inputs.exclusion(placement)
         if refusal is not None:
             departure = Departure(
                 placement=placement,
                 replicas=placement.replicas,
-                why=EndReason.POLICY,
+                cause=FORBIDDEN,
                 detail=f"{placement.cluster}: {refusal.message}",
-                stays=None,
             )
             relocate(inputs, working_plan, finder, departure)

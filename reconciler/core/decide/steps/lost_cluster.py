@@ -18,14 +18,13 @@ from reconciler.core.decide.candidates.finder import CandidateFinder
 from reconciler.core.decide.state.pass_input import LostClusters, PassInput
 from reconciler.core.decide.state.units import unit_of_workload
 from reconciler.core.decide.state.working_plan import WorkingPlan
-from reconciler.core.decide.steps.relocate import may_relocate, move_restraint, relocate
-from reconciler.core.decide.steps.transfer import Departure
+from reconciler.core.decide.steps.relocate import relocate
+from reconciler.core.decide.steps.transfer import CLUSTER_LOST, Departure
+from reconciler.core.ledger import lifecycle
 from reconciler.core.observe.demand import unseen
 from reconciler.model.capacity import Observed
-from reconciler.model.end_reason import EndReason
 from reconciler.model.ids import ClusterName
-from reconciler.model.placement import Placement, Restraint
-from reconciler.model.plan import Reason
+from reconciler.model.placement import Placement
 from reconciler.model.policy import SERVING_LOST_TIMEOUT, Desired
 from reconciler.model.units import format_duration
 from reconciler.text.wording import as_clause
@@ -79,16 +78,17 @@ def _leave_when_due(
     if since + timeout > inputs.now:
         working_plan.wake(since + timeout)
         return
-    if unit_of_workload(inputs, placement.workload, placement).is_set or may_relocate(inputs, working_plan, placement):
-        departure = Departure(
-            placement=placement,
-            replicas=placement.replicas,
-            why=EndReason.CLUSTER_LOST,
-            detail=_describe_loss(inputs, placement.cluster),
-            stays=Reason.CLUSTER_LOST,
-            restraint=_restraint(inputs, placement, timeout),
-        )
-        relocate(inputs, working_plan, finder, departure)
+    # Nothing new goes there until its old pods have had time to end.
+    rest = max(timeout, inputs.desired.policies[placement.workload].cool_down)
+    reason = f"{placement.name} was moved away, and may still run there"
+    departure = Departure(
+        placement=placement,
+        replicas=placement.replicas,
+        cause=CLUSTER_LOST,
+        detail=_describe_loss(inputs, placement.cluster),
+        restraint=lifecycle.move_restraint(placement, inputs.now, reason=reason, rest=rest),
+    )
+    relocate(inputs, working_plan, finder, departure)
 
 
 def _lost(name: ClusterName, desired: Desired, observed: Observed, now: datetime) -> bool:
@@ -103,13 +103,3 @@ def _describe_loss(inputs: PassInput, cluster: ClusterName) -> str:
     blind = unseen(inputs.desired.fleet, inputs.observed, cluster, inputs.now)
     unwell = f"{cluster}: {as_clause(seen.message) or 'it reports itself unhealthy'}" if seen is not None else ""
     return f"{blind or unwell}, which has lasted for {format_duration(inputs.now - inputs.lost[cluster])}"
-
-
-def _restraint(inputs: PassInput, placement: Placement, timeout: timedelta) -> Restraint | None:
-    """Keep a burst off the cluster that it has left, until its old pods there have had time to end.
-
-    A request that moves on stays where it is, and its record has no place for this.
-    """
-    if placement.workload.request:
-        return None
-    return move_restraint(inputs, placement, f"{placement.name} was moved away, and may still run there", timeout)

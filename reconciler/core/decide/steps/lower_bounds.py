@@ -17,11 +17,10 @@ from reconciler.core.decide.candidates.finder import CandidateFinder
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.units import unit_of_workload
 from reconciler.core.decide.state.working_plan import WorkingPlan
-from reconciler.core.decide.steps.relocate import may_relocate, relocate
-from reconciler.core.decide.steps.transfer import Departure
+from reconciler.core.decide.steps.relocate import relocate
+from reconciler.core.decide.steps.transfer import BOUND_UNMET, Departure
 from reconciler.core.ledger import lifecycle
 from reconciler.model.candidate import Candidate
-from reconciler.model.end_reason import EndReason
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Reason, Refusal, Suppressed
@@ -105,7 +104,7 @@ def _restore(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFind
     # 2. No more clusters may have any: all replicas of some go, in part to the others that have some.
     given_up = _given_up_clusters(inputs, finder, workload, unmet)
     for placement in working_plan.of(workload):
-        if placement.cluster in given_up and may_relocate(inputs, working_plan, placement):
+        if placement.cluster in given_up:
             departure = _departure(inputs, placement, placement.replicas, unmet.detail)
             relocate(inputs, working_plan, finder, replace(departure, towards=helps))
     if given_up:
@@ -120,9 +119,8 @@ def _restore(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFind
         if candidate.key not in helps
     }
     for placement, replicas in _leaving_units(inputs, working_plan, workload, unmet.lacking):
-        if may_relocate(inputs, working_plan, placement):
-            departure = _departure(inputs, placement, replicas, unmet.detail)
-            relocate(inputs, working_plan, finder, replace(departure, closed=closed))
+        departure = _departure(inputs, placement, replicas, unmet.detail)
+        relocate(inputs, working_plan, finder, replace(departure, closed=closed))
 
 
 def _given_up_clusters(
@@ -172,8 +170,7 @@ def _departure(inputs: PassInput, placement: Placement, replicas: int, detail: s
     return Departure(
         placement=placement,
         replicas=replicas,
-        why=EndReason.POLICY,
+        cause=BOUND_UNMET,
         detail=detail,
-        stays=Reason.BOUND_UNMET,
-        restraint=lifecycle.counted_move(placement, EndReason.POLICY, inputs.now),
+        restraint=lifecycle.move_restraint(placement, inputs.now),
     )

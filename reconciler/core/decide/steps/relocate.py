@@ -12,9 +12,9 @@ What files or people no longer allow leaves whatever the budget says.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import cached_property
 
 from reconciler.core.capacity.pod_requirements import PodRequirements
@@ -30,18 +30,16 @@ from reconciler.core.decide.state.units import unit_of_workload
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps import place_requests
 from reconciler.core.decide.steps.end import revert
-from reconciler.core.decide.steps.transfer import Departure, on_slot, transfer
-from reconciler.core.ledger import lifecycle
+from reconciler.core.decide.steps.transfer import Cause, Departure, transfer
 from reconciler.core.ledger.restraints import MOVES_PERIOD
 from reconciler.core.spread.placement_subset import cluster_subset
-from reconciler.core.spread.subset_pods import first_ordinal, subset_of
-from reconciler.model.action import Action
+from reconciler.core.spread.subset_pods import subset_of
 from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.demand import Demand
 from reconciler.model.ids import ClusterName, WorkloadId
-from reconciler.model.placement import ClusterSubset, Placement, Restraint, RestraintKind
-from reconciler.model.plan import Change, Choice, Reason, Refusal, Suppressed
+from reconciler.model.placement import ClusterSubset, Placement, RestraintKind
+from reconciler.model.plan import Reason, Refusal, Suppressed
 from reconciler.model.policy import BurstPolicy
 from reconciler.model.units import format_duration
 from reconciler.model.workload import WorkloadTemplate
@@ -49,61 +47,30 @@ from reconciler.text.timestamps import format_time
 from reconciler.text.wording import as_clause, count, sanitize
 
 
-def may_relocate(inputs: PassInput, working_plan: WorkingPlan, placement: Placement) -> bool:
-    """Return whether a burst is in force and its replicas can run on any cluster, each for itself.
-
-    Requests go whole. Without a view of the primary nobody knows what is needed.
-    """
+def may_leave(inputs: PassInput, working_plan: WorkingPlan, placement: Placement, cause: Cause) -> bool:
+    """Return whether a placement may leave its cluster for a cause. All rules that move replicas are asked here."""
     workload, desired = placement.workload, inputs.desired
-    return (
-        workload in desired.templates
-        and workload in desired.policies
-        and workload not in inputs.ledger.blocked
-        and isinstance(inputs.demands.get(workload), Demand)
-        and working_plan.cooling(workload) is None
-        and not unit_of_workload(inputs, workload, placement).is_set
-    )
+    # 1. Nothing says where it could go.
+    if workload not in desired.templates or workload not in desired.policies:
+        return False
+    if cause.must_go:
+        return True
+    # 2. It is held back everywhere, or nobody knows all that it has and left.
+    if workload in inputs.ledger.blocked or working_plan.cooling(workload) is not None:
+        return False
+    # 3. Nobody knows how many of its replicas are needed. A set is needed whole.
+    unit = unit_of_workload(inputs, workload, placement)
+    return cause.takes(unit) and (unit.is_set or isinstance(inputs.demands.get(workload), Demand))
 
 
 def relocate(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder, departure: Departure) -> None:
-    """Move what leaves and has room elsewhere; what has none stays with the reason, or is reverted."""
+    """Move what may leave and has room elsewhere; what has none stays with the reason, or is reverted."""
     placement = departure.placement
+    if not may_leave(inputs, working_plan, placement, departure.cause):
+        return
     unit = unit_of_workload(inputs, placement.workload, placement)
     step = _Relocation(inputs=inputs, working_plan=working_plan, finder=finder, departure=departure, unit=unit)
     step.decide()
-
-
-def move_restraint(inputs: PassInput, placement: Placement, reason: str, rest: timedelta) -> Restraint:
-    """Make the restraint that a move leaves: for the cluster that was left, and for the budget of moves."""
-    cool_down = inputs.desired.policies[placement.workload].cool_down
-    return Restraint(
-        kind=RestraintKind.COOL_DOWN,
-        cluster=placement.cluster,
-        since=inputs.now,
-        until=inputs.now + max(rest, cool_down),
-        reason=reason,
-        placement=placement.name,
-        move=True,
-    )
-
-
-def _recently_left(
-    inputs: PassInput, working_plan: WorkingPlan, workload: WorkloadId, pause: timedelta
-) -> Mapping[ClusterName, Refusal]:
-    """Refuse the clusters that a workload left too short a time ago to move back.
-
-    What left a healthy cluster for the bounds of its policy may come back at any time.
-    """
-    refusals = {}
-    for move in working_plan.moves(workload):
-        rests = move.kind is RestraintKind.COOL_DOWN and move.until > move.since
-        if move.cluster is not None and rests and inputs.now < move.since + pause:
-            message = (
-                f"it moved away from there at {format_time(move.since)}, and moves back after"
-                f" {format_duration(pause)} at the earliest (moves.backAfter)"
-            )
-            refusals[move.cluster] = Refusal(cluster=move.cluster, reason=Reason.COOLING_DOWN, message=message)
-    return refusals
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,16 +85,30 @@ class _Relocation:
 
     def decide(self) -> None:
         """Find room, then move."""
-        going, placement = self._needed(), self.placement
+        if self.departure.cause.must_go:
+            self._leave()
+        else:
+            self._move_needed()
+
+    def _leave(self) -> None:
+        """Move all of it, and revert what has no room elsewhere."""
+        departure = self.departure
+        assignment, moved = self._assign(departure.replicas, self._closed({}))
+        if moved:
+            self._transfer(assignment, departure.replicas, moved)
+        else:
+            revert(self.inputs, self.working_plan, self.placement, departure.cause.why, departure.detail)
+
+    def _move_needed(self) -> None:
+        """Move what is needed of it, as far as it has room elsewhere; the rest of that stays."""
+        going = self._needed()
         # 1. Nobody needs it, or it has moved too often.
         if going <= 0 or self._is_over_budget(going):
             return
-        # 2. A second copy of what runs once would do the work again; only a gang is taken for dead with its cluster.
-        if self.unit.is_lone_run and self.departure.stays is not None:
-            self._stay(going, "it runs once, and may still run there", ())
-            return
-        if self.unit.whole and going < placement.replicas:
-            self._stay(going, f"its {count(placement.replicas, 'replica')} go together or not at all", ())
+        # 2. It would do its work twice, or be divided.
+        kept = self.unit.why_kept(going, self.placement.replicas)
+        if kept:
+            self._stay(going, kept, ())
             return
         # 3. Another burst of its kind has found no room, and nothing has changed since.
         kind = self._kind()
@@ -135,21 +116,20 @@ class _Relocation:
         if cached is not None:
             self._stay(going, self._no_room, cached.refusals, cached.until)
             return
-        # 4. All of it has room elsewhere, or some of it.
-        assignment, moved = self._assign(going)
-        others = tuple(refusal for refusal in assignment.refusals if not self._is_left(refusal))
-        if moved == placement.replicas and len(assignment.chosen) == 1:
-            self._move(assignment, others)
-            return
+        # 4. All of it has room elsewhere, or some of it. What stays counts for the bounds of the policy, so that less
+        # may go.
+        closed, leaves = self._closed(self._recently_left()), going
+        assignment, moved = self._assign(leaves, closed)
+        while 0 < moved < leaves:
+            leaves = moved
+            assignment, moved = self._assign(leaves, closed)
         if moved:
-            self._divide(assignment.chosen, moved, others, self._unmet(assignment))
+            self._transfer(assignment, moved, moved)
         # 5. The rest of it stays.
-        elif self.departure.stays is None:
-            self._stay(going, "", others)
-        if moved < going and self.departure.stays is not None:
-            suppressed = self._stay(going - moved, self._no_room, others)
+        if moved < going:
+            suppressed = self._stay(going - moved, self._no_room, self._others(assignment))
             everywhere = len(assignment.refusals) == len(self.finder.order(self.workload))
-            if kind is not None and suppressed is not None and everywhere:
+            if kind is not None and everywhere:
                 whole = replace(suppressed, refusals=assignment.refusals)
                 self.finder.refusals.suppress(kind, whole, self.finder.moment())
 
@@ -165,7 +145,7 @@ class _Relocation:
         """Return whether the budget of moves keeps these replicas from moving now; suppress them then."""
         moves, policy = self.working_plan.moves(self.workload), self._policy
         most = policy.moves.most_per_hour
-        if self.departure.stays is None or len(moves) < most:
+        if len(moves) < most:
             return False
         until = sorted(move.since for move in moves)[len(moves) - most] + MOVES_PERIOD if most else None
         again = f" until {format_time(until)}" if until is not None else ""
@@ -181,22 +161,14 @@ class _Relocation:
         )
         return True
 
-    def _stay(
-        self, stays: int, why: str, refusals: tuple[Refusal, ...], until: datetime | None = None
-    ) -> Suppressed | None:
-        """Suppress the replicas that stay, or revert the placement where none may stay; return what is suppressed.
-
-        `until` is when others of their kind are considered again.
-        """
-        if self.departure.stays is None:
-            revert(self.inputs, self.working_plan, self.placement, self.departure.why, self.departure.detail)
-            return None
+    def _stay(self, stays: int, why: str, refusals: tuple[Refusal, ...], until: datetime | None = None) -> Suppressed:
+        """Suppress the replicas that stay; `until` is when others of their kind are considered again."""
         first = next((refusal for refusal in refusals if refusal.remedy), None)
         part = "it stays" if self.unit.is_set else f"{stays} {'stay' if stays > 1 else 'stays'}"
         hint = f"; {first.where}: {as_clause(first.message)} ({first.remedy})" if first is not None else ""
         suppressed = Suppressed(
             workload=self.workload,
-            reason=self.departure.stays,
+            reason=self.departure.cause.told,
             message=f"{self.departure.detail}, and {why}: {part} there{hint}",
             replicas=stays,
             until=until or self.finder.next_change(self.workload),
@@ -205,27 +177,22 @@ class _Relocation:
         self.working_plan.suppress(suppressed)
         return suppressed
 
-    def _assign(self, going: int) -> tuple[Assignment, int]:
-        """Assign what goes, and count it. What stays behind counts for the bounds of the policy, so that less may go.
+    def _assign(self, going: int, closed: Mapping[ClusterSubset, Refusal]) -> tuple[Assignment, int]:
+        """Assign what goes, and count what has room. None has where no cluster that helps gets any.
 
         A placement that goes whole makes room for the GPR that begins; one that keeps replicas does not.
         """
-        closed = self._closed()
         if self.workload.request:
             return self._assign_request(closed)
-        leaving = self._leaving()
-        while True:
-            ends = going == self.placement.replicas
-            released = Released(places={self._place: going}, ends=int(ends), closed=closed, leaving=leaving)
-            assignment = assign(
-                self.finder, self._template, self._policy, self._shape, going, unit=self.unit, released=released
-            )
-            moved = sum(candidate.replicas for candidate in assignment.chosen)
-            if self.departure.towards.isdisjoint(candidate.key for candidate in assignment.chosen):
-                moved = 0 if self.departure.towards else moved
-            if moved == going or not moved or self.departure.stays is None:
-                return assignment, moved
-            going = moved
+        ends, leaving = int(going == self.placement.replicas), self._leaving()
+        released = Released(places={self._place: going}, ends=ends, closed=closed, leaving=leaving)
+        assignment = assign(
+            self.finder, self._template, self._policy, self._shape, going, unit=self.unit, released=released
+        )
+        moved, towards = sum(candidate.replicas for candidate in assignment.chosen), self.departure.towards
+        if towards and towards.isdisjoint(candidate.key for candidate in assignment.chosen):
+            moved = 0
+        return assignment, moved
 
     def _assign_request(self, closed: Mapping[ClusterSubset, Refusal]) -> tuple[Assignment, int]:
         """Assign a request to the first cluster with room for all pods that it has there, else for its minimum."""
@@ -259,15 +226,25 @@ class _Relocation:
             and (other.cluster in lost or self.inputs.exclusion(other) is not None)
         )
 
-    def _closed(self) -> Mapping[ClusterSubset, Refusal]:
+    def _recently_left(self) -> Mapping[ClusterName, Refusal]:
+        """Refuse the clusters that the workload left too short a time ago to move back.
+
+        What left a healthy cluster for the bounds of its policy may come back at any time.
+        """
+        pause, refusals = max(self._policy.moves.back_after, self.departure.cause.pause), dict[ClusterName, Refusal]()
+        for move in self.working_plan.moves(self.workload):
+            rests = move.kind is RestraintKind.COOL_DOWN and move.until > move.since
+            if move.cluster is not None and rests and self.inputs.now < move.since + pause:
+                message = (
+                    f"it moved away from there at {format_time(move.since)}, and moves back after"
+                    f" {format_duration(pause)} at the earliest (moves.backAfter)"
+                )
+                refusals[move.cluster] = Refusal(cluster=move.cluster, reason=Reason.COOLING_DOWN, message=message)
+        return refusals
+
+    def _closed(self, avoided: Mapping[ClusterName, Refusal]) -> Mapping[ClusterSubset, Refusal]:
         """Refuse the clusters that the placement may not go to, whatever room they have."""
-        avoided, made_for = dict[ClusterName, Refusal](), self._made_for()
-        if self.departure.stays is not None:
-            pause = self._policy.moves.back_after
-            if self.departure.stays is Reason.BOUND_UNMET:  # a bound is not worth more than one try an hour
-                pause = max(pause, MOVES_PERIOD)
-            avoided.update(_recently_left(self.inputs, self.working_plan, self.workload, pause))
-        closed = {}
+        closed, made_for = dict[ClusterSubset, Refusal](), self._made_for()
         for candidate in self.finder.order(self.workload):
             cluster = candidate.cluster
             refusal = self.departure.closed.get(candidate.key) or avoided.get(cluster)
@@ -304,18 +281,21 @@ class _Relocation:
         nor = f", nor for {minimum}" if minimum else ""
         return f"{other} for all of it{nor}" if self.unit.whole or self.unit.is_set else other
 
-    def _is_left(self, refusal: Refusal) -> bool:
-        return refusal.cluster == self.placement.cluster and refusal.subset in ("", self._place[1])
+    def _others(self, assignment: Assignment) -> tuple[Refusal, ...]:
+        """Return the refusals of other clusters and subsets than the one that it leaves."""
+        cluster, subsets = self.placement.cluster, ("", self._place[1])
+        return tuple(
+            refusal for refusal in assignment.refusals if refusal.cluster != cluster or refusal.subset not in subsets
+        )
 
     def _needed(self) -> int:
         """Count the replicas that are still missing on the primary: others come home in their own time.
 
         Those that come home are the ones that serve least, of all placements of the workload. A unit goes whole where
-        any of it is needed, a run until it is over, and all of what may not stay: what is not needed of that has been
-        taken back before.
+        any of it is needed, and a run until it is over.
         """
         going, demand = self.departure.replicas, self.inputs.demands.get(self.workload)
-        if self.departure.stays is None or self.unit.once or not isinstance(demand, Demand):
+        if self.unit.once or not isinstance(demand, Demand):
             return going
         surplus = self.working_plan.replicas(self.workload) - demand.missing
         if surplus <= 0:
@@ -341,69 +321,20 @@ class _Relocation:
         """Return the kind of replicas that go wherever there is room, one by one; None for others."""
         if not self.unit.is_single or not self._policy.fills_in_order:
             return None
-        return self.finder.burst_kind(self._template, self._shape) if self.departure.stays is not None else None
+        return self.finder.burst_kind(self._template, self._shape)
 
-    def _unmet(self, assignment: Assignment) -> str:
-        return f"; {assignment.out_of_reach}" if assignment.out_of_reach else ""
-
-    def _move(self, assignment: Assignment, refusals: tuple[Refusal, ...]) -> None:
-        """Move the whole placement. On a cluster that has a placement of the workload the two become one.
-
-        Two placements would deploy the same objects there, and the end of one would delete those of the other.
-        """
-        placement, (candidate,) = self.placement, assignment.chosen
-        shape = candidate.shape if assignment.pods is None else assignment.pods.shape
-        others = [
-            other
-            for other in on_slot(self.inputs, self.working_plan.of(self.workload), candidate)
-            if other.path != placement.path
-        ]
-        joined = max(others, key=lambda other: (other.created_at, other.name), default=None)
-        replicas = candidate.replicas + (joined.replicas if joined else 0)
-        began_at = self.inputs.began_at(self.workload, candidate.cluster, candidate.subset)
-        name = lifecycle.placement_name(self.workload, candidate.cluster, began_at, candidate.subset)
-        after = replace(
-            lifecycle.resized_placement(joined or placement, self.inputs.desired, self.inputs.now, replicas),
-            name=joined.name if joined else name,
-            cluster=candidate.cluster,
-            engine=self.inputs.desired.clusters[candidate.cluster].engine,
-            subset=candidate.subset,
-            first_ordinal=joined.first_ordinal if joined else first_ordinal(self._policy.spread, candidate.subset),
-            shape=shape.recorded,
-        )
-        choice = self._take(candidate, assignment.pods)
-        self.working_plan.change(
-            Change(
-                action=Action.MOVE,
-                before=placement,
-                after=after,
-                joined=joined,
-                why=self.departure.why,
-                detail=f"{self.departure.detail}{self._unmet(assignment)}",
-                choice=choice,
-                refused=refusals,
-                restraint=self.departure.restraint,
-            )
-        )
-
-    def _take(self, candidate: Candidate, pods: SetPods | None) -> Choice:
-        """Record the choice of a cluster that gets all of it, and hand out the room there."""
-        if pods is not None:
-            return gang_placement.choose(
-                self.finder, candidate, pods.needs, pods.shape, self.workload, replicas=candidate.replicas
-            )
-        if self._policy.spread is not None:
-            candidate = candidate._replace(because="")  # a move says where it goes, not how its subset fills
-        choice = self.finder.choice(candidate, self.workload.workspace)
-        self.finder.capacity.take_replicas(candidate.cluster, self.workload, candidate.shape, candidate.replicas)
-        return choice
-
-    def _divide(self, chosen: Sequence[Candidate], moved: int, refusals: tuple[Refusal, ...], unmet: str) -> None:
-        """Take replicas away, then place them. Where nothing may stay, what has no room ends with them."""
-        goes = moved if self.departure.stays is not None else self.placement.replicas
-        departures = [replace(self.departure, replicas=goes)]
+    def _transfer(self, assignment: Assignment, leave: int, arrive: int) -> None:
+        """Let a number of replicas leave, and place those that have room elsewhere."""
+        departure, chosen = self.departure, assignment.chosen
+        in_one = len(chosen) == 1 and arrive == self.placement.replicas
+        if in_one and self._policy.spread is not None:
+            # A move says where it goes, not how its subset fills.
+            assignment = replace(assignment, chosen=(chosen[0]._replace(because=""),))
+        refusals, unmet = self._others(assignment), f"; {assignment.out_of_reach}" if assignment.out_of_reach else ""
 
         def tell(candidate: Candidate, _: Placement | None) -> tuple[str, tuple[Refusal, ...]]:
-            return f"{self.departure.detail}; {candidate.replicas} of them move here{unmet}", refusals
+            part = "" if in_one else f"; {candidate.replicas} of them move here"
+            return f"{departure.detail}{part}{unmet}", refusals
 
-        transfer(self.inputs, self.working_plan, self.finder, departures, chosen, tell=tell)
+        departures = [replace(departure, replicas=leave)]
+        transfer(self.inputs, self.working_plan, self.finder, departures, assignment, tell=tell, in_one_commit=in_one)

@@ -6,21 +6,57 @@ gives up replicas comes first, so that no commit has more of them than before. W
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import Protocol
 
+from reconciler.core.capacity.units import PlacementUnit
+from reconciler.core.decide.assign import gang_placement
+from reconciler.core.decide.assign.assignment import Assignment, SetPods
 from reconciler.core.decide.candidates.finder import CandidateFinder
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.end import make_revert
 from reconciler.core.ledger import lifecycle
+from reconciler.core.ledger.restraints import MOVES_PERIOD
 from reconciler.core.spread.placement_subset import cluster_subset
 from reconciler.model.action import Action
 from reconciler.model.candidate import Candidate
 from reconciler.model.end_reason import EndReason
+from reconciler.model.ids import WorkloadId
 from reconciler.model.placement import ClusterSubset, Placement, Restraint
 from reconciler.model.plan import Change, Choice, Reason, Refusal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """Why replicas leave their clusters, and what follows: a rule that moves replicas is a row below."""
+
+    why: EndReason
+    """The reason of what goes."""
+    must_go: bool = False
+    """Whether nothing may stay: what has no room elsewhere is reverted, whatever the budget of moves says."""
+    told: Reason = Reason.NO_CAPACITY
+    """The reason of what has no room elsewhere, and stays."""
+    takes: Callable[[PlacementUnit], bool] = lambda _: True
+    """Whether units of a kind leave for it at all."""
+    pause: timedelta = timedelta()
+    """How long the workload stays away from a cluster that it has left, where its policy says less."""
+
+
+FORBIDDEN = Cause(why=EndReason.POLICY, must_go=True)
+"""Files no longer allow it there."""
+REBALANCED = Cause(why=EndReason.REQUESTED, must_go=True)
+"""A person wants its replicas to be shared out anew."""
+CLUSTER_LOST = Cause(why=EndReason.CLUSTER_LOST, told=Reason.CLUSTER_LOST)
+"""Its cluster has been lost for too long."""
+NO_NODE = Cause(why=EndReason.FAILED, takes=lambda unit: unit.is_loose)
+"""Its pods have had no node for too long."""
+BOUND_UNMET = Cause(
+    why=EndReason.POLICY, told=Reason.BOUND_UNMET, takes=lambda unit: not unit.is_set, pause=MOVES_PERIOD
+)
+"""A lower bound of its policy is not met, which is not worth more than one try an hour."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,11 +65,8 @@ class Departure:
 
     placement: Placement
     replicas: int
-    why: EndReason
-    """The reason of what goes."""
+    cause: Cause
     detail: str
-    stays: Reason | None
-    """The reason of what has no room elsewhere and stays; None where nothing may stay, and is reverted instead."""
     restraint: Restraint | None = None
     """What a move leaves; None for nothing."""
     closed: Mapping[ClusterSubset, Refusal] = field(default_factory=dict)
@@ -54,28 +87,29 @@ def transfer(
     working_plan: WorkingPlan,
     finder: CandidateFinder,
     departures: Sequence[Departure],
-    chosen: Sequence[Candidate],
+    assignment: Assignment,
     *,
     tell: Telling,
+    in_one_commit: bool = False,
 ) -> None:
-    """Take the replicas of departures away, then place those of the chosen candidates, all of one workload.
+    """Take the replicas of departures away, then place those that are assigned, all of one workload.
 
-    The first change of a departure leaves its restraint. New placements come after those that grow.
+    The first change of a departure leaves its restraint. New placements come after those that grow. All of one
+    placement that goes to one cluster may move `in_one_commit`.
     """
-    workload = departures[0].placement.workload
-    choices = list[tuple[Candidate, Choice]]()
-    for candidate in chosen:
-        choices.append((candidate, finder.choice(candidate, workload.workspace)))
-        finder.capacity.take_replicas(candidate.cluster, workload, candidate.shape, candidate.replicas)
-    for departure in sorted(departures, key=lambda departure: departure.replicas < departure.placement.replicas):
-        working_plan.change(_leave(inputs, departure))
-    first = earliest_end(departures)
+    workload, first = departures[0].placement.workload, earliest_end(departures)
     gone = {departure.placement.path for departure in departures}
     there = [placement for placement in working_plan.of(workload) if placement.path not in gone]
     arrivals = [
-        _arrival(inputs, finder, candidate, choice, on_slot(inputs, there, candidate), first=first, tell=tell)
-        for candidate, choice in choices
+        _arrival(inputs, finder, candidate, assignment.pods, on_slot(inputs, there, candidate), first=first, tell=tell)
+        for candidate in assignment.chosen
     ]
+    if in_one_commit:
+        (departure,), (arrival,) = departures, arrivals
+        working_plan.change(_move(departure, arrival))
+        return
+    for departure in sorted(departures, key=lambda departure: departure.replicas < departure.placement.replicas):
+        working_plan.change(_leave(inputs, departure))
     for arrival in sorted(arrivals, key=lambda arrival: arrival.action is Action.PLACE):
         working_plan.change(arrival)
 
@@ -95,14 +129,29 @@ def on_slot(inputs: PassInput, placements: Iterable[Placement], candidate: Candi
 def _leave(inputs: PassInput, departure: Departure) -> Change:
     placement, rest = departure.placement, departure.placement.replicas - departure.replicas
     if not rest:
-        return make_revert(inputs, placement, departure.why, departure.detail, restraint=departure.restraint)
+        return make_revert(inputs, placement, departure.cause.why, departure.detail, restraint=departure.restraint)
     after = lifecycle.resized_placement(placement, inputs.desired, inputs.now, rest)
     return Change(
         action=Action.RESIZE,
         before=placement,
         after=after,
-        why=departure.why,
+        why=departure.cause.why,
         detail=departure.detail,
+        restraint=departure.restraint,
+    )
+
+
+def _move(departure: Departure, arrival: Change) -> Change:
+    """Make one change of both. On a cluster that has a placement of the workload the two become one.
+
+    Two placements would deploy the same objects there, and the end of one would delete those of the other.
+    """
+    return replace(
+        arrival,
+        action=Action.MOVE,
+        before=departure.placement,
+        joined=arrival.before,
+        why=departure.cause.why,
         restraint=departure.restraint,
     )
 
@@ -111,7 +160,7 @@ def _arrival(
     inputs: PassInput,
     finder: CandidateFinder,
     candidate: Candidate,
-    choice: Choice,
+    pods: SetPods | None,
     here: Sequence[Placement],
     *,
     first: Placement,
@@ -121,18 +170,28 @@ def _arrival(
     workload, desired = first.workload, inputs.desired
     before = max(here, key=lambda placement: (placement.created_at, placement.name), default=None)
     detail, refused = tell(candidate, before)
+    choice, shape = _take(finder, workload, candidate, pods), candidate.shape if pods is None else pods.shape
     if before is not None:
         replicas = before.replicas + candidate.replicas
         grown = lifecycle.resized_placement(before, desired, inputs.now, replicas)
-        after = replace(grown, shape=candidate.shape.recorded, subset=candidate.subset)
+        after = replace(grown, shape=shape.recorded, subset=candidate.subset)
         return Change(action=Action.RESIZE, before=before, after=after, detail=detail, choice=choice, refused=refused)
     made = finder.placement(
         desired.templates[workload],
         desired.policies[workload],
-        candidate.shape,
+        shape,
         candidate.cluster,
         candidate.replicas,
         subset=candidate.subset,
     )
     made = replace(made, created_at=first.created_at, expires_at=first.expires_at, fixed_end=first.fixed_end)
     return Change(action=Action.PLACE, after=made, choice=choice, refused=refused, detail=detail)
+
+
+def _take(finder: CandidateFinder, workload: WorkloadId, candidate: Candidate, pods: SetPods | None) -> Choice:
+    """Record the choice of a cluster, and hand out the room there."""
+    if pods is not None:
+        return gang_placement.choose(finder, candidate, pods.needs, pods.shape, workload, replicas=candidate.replicas)
+    choice = finder.choice(candidate, workload.workspace)
+    finder.capacity.take_replicas(candidate.cluster, workload, candidate.shape, candidate.replicas)
+    return choice

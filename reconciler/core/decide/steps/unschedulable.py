@@ -17,17 +17,15 @@ from functools import partial
 from reconciler.core.capacity.scalable_nodes import longest_delay
 from reconciler.core.decide.candidates.finder import CandidateFinder
 from reconciler.core.decide.state.pass_input import PassInput
-from reconciler.core.decide.state.units import unit_of_workload
 from reconciler.core.decide.state.working_plan import WorkingPlan
-from reconciler.core.decide.steps.relocate import may_relocate, move_restraint, relocate
-from reconciler.core.decide.steps.transfer import Departure
+from reconciler.core.decide.steps.relocate import may_leave, relocate
+from reconciler.core.decide.steps.transfer import NO_NODE, Departure
+from reconciler.core.ledger import lifecycle
 from reconciler.core.observe.demand import unseen
 from reconciler.core.spread.placement_subset import cluster_subset
 from reconciler.core.workloads import replica_count
 from reconciler.model.capacity import ClusterObservation, PendingPods
-from reconciler.model.end_reason import EndReason
-from reconciler.model.placement import Placement, Restraint, RestraintKind, placement_path
-from reconciler.model.plan import Reason
+from reconciler.model.placement import Placement, placement_path
 from reconciler.model.units import format_duration
 from reconciler.text.wording import count, sanitize
 
@@ -55,11 +53,8 @@ def move_unschedulable(inputs: PassInput, working_plan: WorkingPlan, finder: Can
 
 
 def is_movable(inputs: PassInput, working_plan: WorkingPlan, placement: Placement) -> bool:
-    """Tell whether replicas of a placement that find no node may run on any other cluster."""
-    if not may_relocate(inputs, working_plan, placement):
-        return False
-    unit = unit_of_workload(inputs, placement.workload, placement)
-    return _patience(inputs, placement) is not None and unit.is_loose
+    """Return whether replicas of a placement that find no node may run on any other cluster."""
+    return may_leave(inputs, working_plan, placement, NO_NODE) and _patience(inputs, placement) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +63,9 @@ class _Patience:
 
     window: timedelta
     rest: timedelta
-    subset: str | None
+    where: str
+    """What they leave."""
+    subset: str | None = None
     """The only subset that then gets nothing on the cluster; None for all of the workload."""
 
 
@@ -76,11 +73,13 @@ def _patience(inputs: PassInput, placement: Placement) -> _Patience | None:
     """Return the patience of a burst in force; None where its WorkloadSpread holds it where it is."""
     policy = inputs.desired.policies[placement.workload]
     if policy.spread is None:
-        return _Patience(window=max(policy.scale_up_window, _LEAST_WAIT), rest=_LEAST_WAIT, subset=None)
+        window, rest = max(policy.scale_up_window, _LEAST_WAIT), max(policy.cool_down, _LEAST_WAIT)
+        return _Patience(window=window, rest=rest, where=placement.cluster)
     subset = cluster_subset(placement, policy, inputs.desired.clusters)[1]
     if policy.spread.reschedule is None or not policy.spread.gives_up(subset):
         return None
-    return _Patience(window=policy.spread.reschedule, rest=policy.spread.recovery, subset=subset)
+    window, rest = policy.spread.reschedule, policy.spread.recovery
+    return _Patience(window=window, rest=rest, where=placement.where, subset=subset)
 
 
 def _move_when_due(
@@ -107,9 +106,8 @@ def _move_when_due(
         working_plan.wake(pods.since + window)
         return
     # 4. They have waited for too long.
-    where = placement.cluster if patience.subset is None else placement.where
     detail = (
-        f"{waiting} of {count(placement.replicas, 'replica')} on {sanitize(where)} had no node for"
+        f"{waiting} of {count(placement.replicas, 'replica')} on {sanitize(patience.where)} had no node for"
         f" {format_duration(window)}"
     )
     if words := seen.unadmitted.get(placement.name):
@@ -117,25 +115,10 @@ def _move_when_due(
     departure = Departure(
         placement=placement,
         replicas=waiting,
-        why=EndReason.FAILED,
+        cause=NO_NODE,
         detail=detail,
-        stays=Reason.NO_CAPACITY,
-        restraint=_restraint(inputs, placement, detail, patience),
+        restraint=lifecycle.move_restraint(
+            placement, inputs.now, reason=detail, rest=patience.rest, subset=patience.subset
+        ),
     )
     relocate(inputs, working_plan, finder, departure)
-
-
-def _restraint(inputs: PassInput, placement: Placement, detail: str, patience: _Patience) -> Restraint:
-    """Keep new replicas off the cluster that some have left; of an Adaptive spread, off their subset there."""
-    if patience.subset is None:
-        return move_restraint(inputs, placement, detail, patience.rest)
-    return Restraint(
-        kind=RestraintKind.UNSCHEDULABLE,
-        cluster=placement.cluster,
-        subset=patience.subset,
-        since=inputs.now,
-        until=inputs.now + patience.rest,
-        reason=detail,
-        placement=placement.name,
-        move=True,
-    )
