@@ -165,6 +165,16 @@ class Assessment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NeedShare:
+    """What a burst has of the replicas that it needs, by the weight of its policy, where room is short."""
+
+    has: float
+    """The part that is placed."""
+    fair: float
+    """The part that all of its priority together have placed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadAssessment:
     """The clusters of a workload at its turn, and what becomes of its missing replicas."""
 
@@ -176,6 +186,8 @@ class WorkloadAssessment:
     """The lower bound of the policy that is out of reach, in words; empty where all are kept."""
     restraints: tuple[Restraint, ...] = ()
     """What holds it back."""
+    share: NeedShare | None = None
+    """Its share after all turns; None where no other workload of its priority waits for room."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

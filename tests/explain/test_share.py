@@ -29,5 +29,10 @@ def test_share_is_told_where_others_wait_for_room() -> None:
     assert "it has 38% of what it needs by weight 2" in conclusion(0, weight=2)
 
 
+def test_share_is_what_a_workload_has_after_the_pass() -> None:
+    """The replica that has room goes to the other one, so that both together have five of eight."""
+    assert "it has 75% of what it needs, and all that wait with its priority have 62% together" in conclusion(1)
+
+
 def test_share_is_not_told_where_there_is_room_for_all() -> None:
     assert "Room is short" not in conclusion(8)

@@ -192,7 +192,7 @@ def _begin(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder
         working_plan,
         shares,
     )
-    _assess_others(working_plan, finder)
+    _complete_assessments(working_plan, finder)
     propose_bursts(inputs, working_plan)
     tell_unmet_bounds(inputs, working_plan, finder)
     renew_needed(inputs, working_plan, finder, waiting)
@@ -204,12 +204,17 @@ def _begin(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder
         working_plan.wake_at_signal(change)
 
 
-def _assess_others(working_plan: WorkingPlan, finder: CandidateFinder) -> None:
-    """Assess the workloads that have had no turn, of those whose assessments the plan keeps."""
-    for workload in sorted(working_plan.kept.workloads - working_plan.kept.assessments.keys()):
-        inquiry = request_inquiry if workload.request else burst_inquiry
-        inquire = partial(inquiry, working_plan, finder, workload)
-        working_plan.decide(workload, kept_turn(working_plan, workload, inquire, lambda: None))
+def _complete_assessments(working_plan: WorkingPlan, finder: CandidateFinder) -> None:
+    """Assess the workloads that have had no turn, and add the shares, of those whose assessments the plan keeps."""
+    kept, shares = working_plan.kept, FairShares(working_plan.inputs, working_plan)
+    for workload in sorted(kept.workloads):
+        if workload not in kept.assessments:
+            inquiry = request_inquiry if workload.request else burst_inquiry
+            inquire = partial(inquiry, working_plan, finder, workload)
+            working_plan.decide(workload, kept_turn(working_plan, workload, inquire, lambda: None))
+        if workload in kept.assessments:
+            share = working_plan.decide(workload, partial(shares.where_short, workload))
+            kept.assessments[workload] = replace(kept.assessments[workload], share=share)
 
 
 def _make_room(working_plan: WorkingPlan, preemption: Preemption, turn: Turn) -> tuple[Turn, ...]:

@@ -14,12 +14,10 @@ from reconciler.core.decide.assign.replicas_by_cluster import describe_distribut
 from reconciler.core.decide.assign.subset_quota import describe_primary_excess
 from reconciler.core.decide.candidates import gang_health
 from reconciler.core.decide.candidates.finder import CandidateFinder
-from reconciler.core.decide.candidates.gpr_terms import priority
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.units import unit_of_workload
 from reconciler.core.decide.state.working_plan import WorkingPlan
-from reconciler.core.decide.turns.fair_share import FairShares
 from reconciler.core.explain.placement_notes import describe_placed_replicas, notes_by_placement
 from reconciler.core.explain.pod_additions import cluster_additions, describe_prerequisites
 from reconciler.core.explain.request_state import RequestState
@@ -32,7 +30,8 @@ from reconciler.errors import InvalidInput
 from reconciler.model.demand import Demand
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.placement import Placement, Restraint, RestraintKind, place_name
-from reconciler.model.plan import Assessment, Plan, Reason, Suppressed, WorkloadAssessment
+from reconciler.model.plan import Assessment, NeedShare, Plan, Reason, Suppressed, WorkloadAssessment
+from reconciler.model.policy import BurstPolicy
 from reconciler.text.spelling import nearest
 from reconciler.text.wording import count, sanitize, sentence
 
@@ -47,21 +46,14 @@ def describe_moves(workload: WorkloadId, plan: Plan) -> Iterator[str]:
             yield f"{change.detail}; {goes} of {sanitize(change.former.where)} move on to another {other} now."
 
 
-def describe_share(workload: WorkloadId, inputs: PassInput, plan: Plan) -> Iterator[str]:
+def _describe_share(share: NeedShare | None, policy: BurstPolicy | None) -> Iterator[str]:
     """Describe the part of its need that a burst has where room is short, beside others of its priority."""
-    demand, policy = inputs.demands.get(workload), inputs.desired.policies.get(workload)
-    if not isinstance(demand, Demand) or not demand.needed or policy is None:
+    if share is None or policy is None:
         return
-    level = priority(workload, inputs)
-    waiting = [held.workload for held in plan.suppressed if held.reason is Reason.NOTHING_FITS]
-    rivals = {name for name in waiting if priority(name, inputs) == level}
-    if not rivals or rivals == {workload}:
-        return
-    shares = FairShares(inputs, WorkingPlan(inputs))
     weight = f" by weight {policy.weight}" if policy.weight != 1 else ""
     yield (
-        f"Room is short: it has {shares.of_workload(workload):.0%} of what it needs{weight}, and all that wait with its"
-        f" priority have {shares.fair(workload):.0%} together; what comes free goes to who has least."
+        f"Room is short: it has {share.has:.0%} of what it needs{weight}, and all that wait with its priority have"
+        f" {share.fair:.0%} together; what comes free goes to who has least."
     )
 
 
@@ -134,7 +126,7 @@ def explain(workload: WorkloadId, inputs: PassInput, plan: Plan) -> Explanation:
         suppressed=suppressed,
         conclusion=(
             *conclusion,
-            *describe_share(workload, inputs, plan),
+            *_describe_share(assessment.share, policy),
             *describe_moves(workload, plan),
             *describe_start(workload, inputs, plan),
             *(_describe_assignment(assessment, suppressed) if divides and lacks else ()),

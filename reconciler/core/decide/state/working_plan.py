@@ -242,6 +242,11 @@ class WorkingPlan:
         """Return the suppressed change of a workload that no cluster has room for."""
         return self._short.get(workload)
 
+    @property
+    def short(self) -> Collection[WorkloadId]:
+        """The workloads that no cluster has room for."""
+        return self._short.keys()
+
     @contextmanager
     def trial(self) -> Iterator[None]:
         """Forget the suppressed changes that are noted in the context: what they are said of is only tried."""

@@ -22,6 +22,7 @@ from reconciler.model.capacity import ClusterObservation, ReplicaShape
 from reconciler.model.demand import Demand
 from reconciler.model.ids import WorkloadId, WorkspaceName
 from reconciler.model.placement import Placement
+from reconciler.model.plan import NeedShare
 
 
 class Share(NamedTuple):
@@ -169,6 +170,16 @@ class FairShares:
                     needs += self._need(demand.workload) * size
             self._fair[level] = has / needs if needs else 1.0
         return self._fair[level]
+
+    def where_short(self, workload: WorkloadId) -> NeedShare | None:
+        """Return the share of a burst that is missing replicas, as far as others of its priority wait for room."""
+        demand, inputs = self._inputs.demands.get(workload), self._inputs
+        if not isinstance(demand, Demand) or not demand.needed or workload not in inputs.desired.policies:
+            return None
+        level = priority(workload, inputs)
+        if not any(other != workload and priority(other, inputs) == level for other in self._working_plan.short):
+            return None
+        return NeedShare(has=self.of_workload(workload), fair=self.fair(workload))
 
     def _need(self, workload: WorkloadId) -> int:
         """Return the replicas that a workload is missing and may have, by the weight of its policy."""
