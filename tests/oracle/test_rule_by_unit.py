@@ -19,7 +19,7 @@ from reconciler.core.decide.decide import decide
 from reconciler.model.approval import ApprovalRule
 from reconciler.model.budget import Budgets, BudgetState
 from reconciler.model.gpr import GprTerms, GpuAsk
-from reconciler.model.ids import PlacementName
+from reconciler.model.ids import ClusterName, PlacementName
 from reconciler.model.kubernetes.workload_spread import Subset
 from reconciler.model.placement import Restraint, RestraintKind
 from reconciler.model.policy import (
@@ -28,6 +28,7 @@ from reconciler.model.policy import (
     ClusterPreference,
     Distribution,
     MoveBudget,
+    Renewal,
     SpreadConstraint,
     StrategyName,
 )
@@ -184,6 +185,27 @@ def moves_budget(unit: Unit) -> str:
     return _lost(unit, moves=none) if unit.is_gang else unschedulable(unit, moves=none)
 
 
+def renewal_when_lost(unit: Unit) -> str:
+    """Its time is over on a cluster that has been lost for too long, and no other has room."""
+    return _renewed(unit, {A: {"seen": False}, B: {"used": (8,)}})
+
+
+def renewal_without_nodes(unit: Unit) -> str:
+    """Its time is over on a cluster where its pods have lost their nodes, and no other has room."""
+    return _renewed(unit, {A: {"nodes": ()}, B: {"used": (8,)}})
+
+
+def renewal_where_forbidden(unit: Unit) -> str:
+    """Its time is over on a cluster that drains, and no other has room."""
+    return _renewed(unit, {A: {"availability": Availability.DRAINING}, B: {"used": (8,)}})
+
+
+def _renewed(unit: Unit, sites: Mapping[ClusterName, Mapping[str, object]]) -> str:
+    made = world(unit, renew=Renewal.WHILE_NEEDED, worker_lost_timeout=5 * MINUTE)
+    begin(made)
+    return end(play(made, Step(after=seconds(1), sites=sites), Step(after=8 * MINUTE), Step(after=3 * MINUTE))[-1])
+
+
 def surplus(unit: Unit) -> str:
     """One replica less is missing for longer than the scale-down window."""
     return _fewer(unit, 1)
@@ -254,7 +276,7 @@ def _restrained(unit: Unit, kind: RestraintKind) -> str:
 Story = Callable[[Unit], str]
 UNITS = (Unit.REPLICA, Unit.COPY, Unit.WHOLE, Unit.RUN_COPY, Unit.SET, Unit.RUN_GANG, Unit.SUBSET, Unit.REQUEST)
 TOO_FEW, SPENT, ASKS, STAYS = "0 0 PolicyLimit", "0 0 OverBudget", "0 0 AwaitingApproval", "2 0 ClusterLost"
-FULL, NO_MOVE = "0 0 NothingFits", "2 0 MoveBudget"
+FULL, UNFIT, NO_MOVE = "0 0 NothingFits", "2 0 NoCapacity", "2 0 MoveBudget"
 TABLE: Mapping[Story, tuple[str, ...]] = {
     # each replica, copies, a run, a run of fixed size, groups, a training job, subsets, a request
     fits: ("1 1", "0 2", "0 2", "0 2", "0 2", "0 1", "1 1", "0 2"),
@@ -273,6 +295,9 @@ TABLE: Mapping[Story, tuple[str, ...]] = {
     short_loss: ("0 2", "0 2", STAYS, STAYS, "2 0", "1 0", "0 2", "2 0"),
     unschedulable: ("0 2", "0 2", "2 0", "2 0", "2 0", "1 0", "0 2", "2 0"),
     moves_budget: (NO_MOVE, NO_MOVE, "", "", NO_MOVE, "1 0 MoveBudget", NO_MOVE, ""),
+    renewal_when_lost: (STAYS, STAYS, STAYS, STAYS, STAYS, "1 0 ClusterLost", STAYS, "0 0"),
+    renewal_without_nodes: (UNFIT, UNFIT, "2 0", "2 0", "2 0", "1 0", UNFIT, "0 0"),
+    renewal_where_forbidden: (*(FULL,) * 7, "0 0"),
     surplus: ("1 0", "2 0", "2 0", "2 0", "1 0", "1 0", "1 0", ""),
     demand_gone: ("0 0", "0 0", "2 0", "2 0", "0 0", "1 0", "0 0", "2 0"),
     hold: ("0 2", "0 2", "0 2", "0 2", "0 2", "0 1", "0 2", ""),

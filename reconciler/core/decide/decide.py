@@ -13,7 +13,9 @@ in `tests/oracle` try each of them:
 4. Units stay whole: a copy, a gang and a run have one cluster each (docs/decisions/0036).
 5. What runs once has one placement at most, and time alone never begins it a second time (docs/decisions/0038).
 6. Nothing outlives its `expires_at`. Expiries are decided first and need no view of any cluster.
-7. What the files no longer allow on a cluster leaves it in the same pass, and is never renewed there.
+7. What the files no longer allow on a cluster leaves it in the same pass, and is never renewed there. What would leave
+   for another cause (a lost cluster, pods without a node, a bound) and has room nowhere else stays, and is renewed as
+   anything that is needed: it may serve still, or again, and nothing would come in its place.
 8. Replicas that cannot run where they are leave at most `moves.maxPerHour` times within an hour.
 9. Lower bounds (`minClusters`, `minGroups`) hold for standing and new replicas together, or the plan says that they
    do not.
