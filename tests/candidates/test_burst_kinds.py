@@ -31,7 +31,6 @@ from reconciler.model.plan import Plan, Reason
 from reconciler.model.policy import BurstPolicy, Desired, Distribution, StrategyName
 from reconciler.model.score import Score, ScorerName, ScorerWeight
 from tests.builders.examples import examples
-from tests.builders.gprs import TRAIN, record, request
 from tests.builders.inputs import (
     NOW,
     VLLM,
@@ -322,12 +321,6 @@ def test_bursts_in_other_orders_are_of_other_kinds_while_added_nodes_count() -> 
         again = [finder.burst_kind(wanted.templates[workload], shape(1)) for workload in workloads]
     assert len(set(kinds)) == len(workloads)
     assert kinds == again
-
-
-def test_requests_which_come_and_go_are_of_no_kind_of_bursts() -> None:
-    situation = enrolled(inputs(free("worker-2", 8), there=ledger(requests={TRAIN: record(request())})))
-    finder = CandidateFinder(situation, WorkingPlan(situation))
-    assert finder.burst_kind(situation.desired.templates[TRAIN], shape(1)) is None
 
 
 def test_a_burst_whose_source_cannot_be_read_answers_for_no_other() -> None:

@@ -73,6 +73,8 @@ class SetPods(NamedTuple):
     needs: PodRequirements
     shape: ReplicaShape
     """Its replicas as they are recorded."""
+    by_pod: bool = False
+    """Whether each of its main pods is a replica."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

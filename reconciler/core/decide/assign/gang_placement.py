@@ -20,7 +20,6 @@ from reconciler.core.decide.assign.assignment import Assignment, Released, SetPo
 from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
 from reconciler.core.decide.candidates.gang_fit import gang_refusal
 from reconciler.core.decide.candidates.gang_start import may_start, start
-from reconciler.core.decide.candidates.gpr_limits import beyond_limits
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.fleet.cluster_order import candidate_of
 from reconciler.model.candidate import Candidate
@@ -122,11 +121,9 @@ def assess(
     if placed is not None:
         need = additional_requirements(need, placed)
     pods, unbound = max(1, need.main.replicas), candidate._replace(limit=None)
-    answer = finder.assess(template, policy, need.main.shape, unbound, pods, more_gprs=more_gprs, by_pod=True)
-    if isinstance(answer, Refusal):
-        return answer
-    limited = beyond_limits(inputs, workload, candidate.cluster, need.main.shape, replicas)
-    answer = limited or fit_gang(inputs, finder, workload.workspace, answer, need, least=least)
+    answer = finder.assess(template, policy, need.main.shape, unbound, pods, more_gprs=more_gprs, whole=replicas)
+    if isinstance(answer, Candidate):
+        answer = fit_gang(inputs, finder, workload.workspace, answer, need, least=least)
     return answer if isinstance(answer, Refusal) else answer._replace(limit=candidate.limit, room=replicas)
 
 
@@ -238,45 +235,32 @@ def take(finder: CandidateFinder, cluster: ClusterName, need: PodRequirements, w
         finder.capacity.take(cluster, *pods)
 
 
-def choose(
-    finder: CandidateFinder,
-    candidate: Candidate,
-    need: PodRequirements,
-    shape: ReplicaShape,
-    workload: WorkloadId,
-    *,
-    replicas: int,
-) -> Choice:
-    """Record the candidate that takes a gang, and take its capacity.
+def choose(finder: CandidateFinder, candidate: Candidate, pods: SetPods, workspace: WorkspaceName) -> Choice:
+    """Record the candidate that takes the pods of a gang for its `replicas`, and take its capacity.
 
     Where not all of it has room, the pods that start take capacity, and no others.
     """
-    if not workload.request:
-        candidate = _count_in_replicas(finder, candidate, need, shape, workspace=workload.workspace, replicas=replicas)
-    choice = finder.choice(candidate, workload.workspace)
+    if not pods.by_pod:
+        candidate = _count_in_replicas(finder, candidate, pods, workspace)
+    choice = finder.choice(candidate, workspace)
     if not candidate.start:
-        take(finder, candidate.cluster, need, workload.workspace)
-    for pods in candidate.start:
-        finder.capacity.take(candidate.cluster, *pods)
+        take(finder, candidate.cluster, pods.needs, workspace)
+    for starting in candidate.start:
+        finder.capacity.take(candidate.cluster, *starting)
     return choice
 
 
 def _count_in_replicas(
-    finder: CandidateFinder,
-    candidate: Candidate,
-    need: PodRequirements,
-    shape: ReplicaShape,
-    *,
-    workspace: WorkspaceName,
-    replicas: int,
+    finder: CandidateFinder, candidate: Candidate, pods: SetPods, workspace: WorkspaceName
 ) -> Candidate:
-    """Count a burst in replicas of its own shape, not in the main pods of its gang that it was assessed by.
+    """Count a gang in replicas of its own shape, not in its main pods, by which it was assessed.
 
     The pods of a replica may differ, and its shape requests the most that any of them does: at least the `replicas`
     that are placed fit, and those that find a topology domain each. No replica fits where only the minimum starts.
     """
+    shape, shared = pods.shape, pods.needs.shared
     if candidate.start and candidate.because:
         return candidate._replace(shape=shape, fits=0)
     room = finder.capacity.room(candidate.cluster, workspace)
-    fits = count_groups(room, need.shared, shape) if need.shared else room.count(shape, MOST)
-    return candidate._replace(shape=shape, fits=max(fits, replicas))
+    fits = count_groups(room, shared, shape) if shared else room.count(shape, MOST)
+    return candidate._replace(shape=shape, fits=max(fits, candidate.replicas))

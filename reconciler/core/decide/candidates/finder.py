@@ -249,12 +249,13 @@ class CandidateFinder:
         replicas: int,
         *,
         more_gprs: int = 0,
-        by_pod: bool = False,
+        whole: int = 0,
     ) -> Candidate | Refusal:
         """Filter a candidate and count what fits: return it with `shape`, `fits` and `room`, or its refusal.
 
         `room` is at most `replicas`. `more_gprs` are the GPRs that are about to begin beside those that have begun.
-        Groups of a set that is divided fit with all of their pods, unless pods of this shape are counted `by_pod`.
+        Groups of a set that is divided fit with all of their pods. Of what goes whole these are the main pods of all
+        replicas that it has there then, which are its `whole`: one GPR has all of them or none.
         """
         workload = template.workload
 
@@ -264,10 +265,9 @@ class CandidateFinder:
                 return untried
             written, here = self.shaped(template, policy, candidate, shape), self.held_here(workload, policy, candidate)
             needed = self.prerequisites(template, policy, candidate)
-            first = replicas if workload.request else here + 1
             refusal = self._refuse(workload, candidate, written, needed, here=here, more_gprs=more_gprs)
-            refusal = refusal or beyond_limits(self._inputs, workload, candidate.cluster, written, first)
-            answer = refusal or self._fit(workload, policy, candidate, written, replicas, here=here, by_pod=by_pod)
+            refusal = refusal or beyond_limits(self._inputs, workload, candidate.cluster, written, whole or here + 1)
+            answer = refusal or self._fit(workload, policy, candidate, written, replicas, here=here, whole=bool(whole))
             if isinstance(answer, Refusal) and candidate.subset:
                 return replace(answer, subset=candidate.subset)
             return answer
@@ -488,10 +488,10 @@ class CandidateFinder:
         replicas: int,
         *,
         here: int,
-        by_pod: bool = False,
+        whole: bool = False,
     ) -> Candidate | Refusal:
         """Return a candidate with the replicas that it can take, within its limit; or why it can take none."""
-        candidate = within_limits(self._inputs, workload, candidate, shape)
+        candidate = candidate if whole else within_limits(self._inputs, workload, candidate, shape)
         if candidate.limit is not None:
             replicas = min(replicas, candidate.limit - here)
             if replicas <= 0:
@@ -502,7 +502,7 @@ class CandidateFinder:
                     remedy=f"raise its maxReplicas in policy {policy.name}",
                 )
         room = self.capacity.room(candidate.cluster, workload.workspace)
-        gang = None if by_pod else divided_gang(self._inputs, workload)
+        gang = None if whole else divided_gang(self._inputs, workload)
         if gang is not None:
             counted = count_gang_replicas(self._inputs, self.capacity, workload.workspace, candidate, gang, here=here)
             if isinstance(counted, Refusal):
@@ -547,11 +547,9 @@ class CandidateFinder:
         """Return a value that is equal for bursts that each cluster gives the same answer; None where they are its own.
 
         They are its own where they depend on what the workload has on the cluster, on its restraints, or on objects of
-        its own: see `assess`.
+        its own: see `assess`. Requests, which come and go, have their `kind`: numbers of kinds are kept for long.
         """
         workload = template.workload
-        if workload.request:
-            return None  # each is gone one day, and numbers of kinds are kept for longer
         if workload not in self._kinds:
             by_files = self._kind_by_files(template)
             self._kinds[workload] = None if by_files is None else self._working_plan.memory.number(by_files)

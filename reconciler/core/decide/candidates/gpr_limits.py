@@ -66,8 +66,8 @@ def _other_gpus(
 
 
 def within_limits(inputs: PassInput, workload: WorkloadId, candidate: Candidate, shape: ReplicaShape) -> Candidate:
-    """Lower the limit of a candidate to the replicas of a burst that one GPR may have there."""
-    if workload.request or workload.workspace not in inputs.desired.limits:
+    """Lower the limit of a candidate to the replicas that one GPR may have there, of a workload that may have part."""
+    if workload.workspace not in inputs.desired.limits:
         return candidate
     gpus = gpus_of_pod(shape) * shape.group_size
     if not gpus:

@@ -60,8 +60,6 @@ def gpr_template(workload: WorkloadId, cluster: ClusterName, inputs: PassInput) 
 
 def request_of(workload: WorkloadId, inputs: PassInput) -> Request | None:
     """Return the request of this id: as the ledger records it, else as its file has it; None for a burst."""
-    if not workload.request:
-        return None
     record = request_records(inputs).get(workload)
     return record.request if record else inputs.desired.requests.get(workload)
 

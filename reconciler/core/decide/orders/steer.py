@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
-from reconciler.core.decide.steps.end import revert
+from reconciler.core.decide.steps.end import end_by_person
 from reconciler.core.decide.steps.follow_requests import amend
 from reconciler.core.decide.steps.manual_changes import follow_manual_changes
 from reconciler.core.ledger import lifecycle
@@ -109,15 +109,8 @@ def revert_on_request(
     author: Identity | None = None,
 ) -> None:
     """End a placement as `plan_revert` does, in a plan under way."""
-    words = as_clause(reason) or f"by {by}"
-    of_request = placement.workload.request
-    for withdrawn in working_plan.of(placement.workload) if of_request and everywhere else (placement,):
-        if of_request:
-            revert(inputs, working_plan, withdrawn, EndReason.REQUESTED, words, author=author)
-        else:
-            working_plan.change(
-                requested_revert(inputs, withdrawn, by=by, reason=reason, everywhere=everywhere, author=author)
-            )
+    burst = requested_revert(inputs, placement, by=by, reason=reason, everywhere=everywhere, author=author)
+    end_by_person(inputs, working_plan, placement, burst.detail, burst=burst, everywhere=everywhere, author=author)
 
 
 def requested_revert(

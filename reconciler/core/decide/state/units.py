@@ -35,12 +35,12 @@ def gang_of(inputs: PassInput, workload: WorkloadId, placement: Placement | None
 def unit_of_workload(inputs: PassInput, workload: WorkloadId, placement: Placement | None = None) -> PlacementUnit:
     """Return what of a workload is placed together; `placement` is as for `gang_of`.
 
-    A workload without a template has single replicas: nothing of it is placed any more. Whether it runs once is in the
-    record of its placement.
+    An open request knows its unit. A workload without a template has single replicas: nothing of it is placed any more.
+    Whether it runs once is in the record of its placement.
     """
-    if workload.request:
-        entry = inputs.enrolment.entries.get(workload) if inputs.enrolment is not None else None
-        return PlacementUnit() if entry is None else entry.unit
+    enrolled = inputs.enrolment.entries.get(workload) if inputs.enrolment is not None else None
+    if enrolled is not None:
+        return enrolled.unit
     template, policy = inputs.desired.templates.get(workload), inputs.desired.policies.get(workload)
     if template is None:
         return PlacementUnit(once=placement is not None and placement.runs_once)
@@ -58,7 +58,4 @@ def divided_gang(inputs: PassInput, workload: WorkloadId) -> GangWorkload | None
 
 def placement_needs(inputs: PassInput, placement: Placement) -> PodRequirements | None:
     """Return what a placement takes that went out whole; None where its replicas are all that it takes."""
-    if placement.workload.request:
-        return unit_of_workload(inputs, placement.workload).needs(placement.replicas)
-    gang = gang_of(inputs, placement.workload, placement)
-    return gang.of(placement.replicas) if gang is not None else None
+    return unit_of_workload(inputs, placement.workload, placement).needs(placement.replicas)

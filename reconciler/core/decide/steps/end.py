@@ -109,17 +109,15 @@ def end_unwanted(inputs: PassInput, working_plan: WorkingPlan) -> None:
 
 
 def _end_unwanted(inputs: PassInput, working_plan: WorkingPlan, workload: WorkloadId) -> None:
-    # 1. Its request has gone or ended.
-    if workload.request and workload not in inputs.desired.policies:
-        reason = why_unwanted(inputs, working_plan, workload)
-        for placement in working_plan.of(workload) if reason else ():
-            revert(inputs, working_plan, placement, EndReason.POLICY, reason)
-        return
-    # 2. Its template or policy has gone.
     missing = missing_file(inputs.desired, workload)
-    if missing and inputs.absence_counts:
-        for placement in working_plan.of(workload):
-            revert(inputs, working_plan, placement, EndReason.POLICY, missing)
+    # 1. Its request has gone or ended.
+    if missing and workload.request:
+        reason = why_unwanted(inputs, working_plan, workload)
+    # 2. Its template or policy has gone.
+    else:
+        reason = missing if inputs.absence_counts else ""
+    for placement in working_plan.of(workload) if reason else ():
+        revert(inputs, working_plan, placement, EndReason.POLICY, reason)
 
 
 def revert(
@@ -134,6 +132,27 @@ def revert(
     """Revert a placement, with the cool-down of its policy; a request goes on with its other placements, or ends."""
     working_plan.change(make_revert(inputs, placement, why, detail, author=author))
     follow_end(inputs, working_plan, placement, why, detail, author=author)
+
+
+def end_by_person(
+    inputs: PassInput,
+    working_plan: WorkingPlan,
+    placement: Placement,
+    detail: str,
+    *,
+    burst: Change,
+    everywhere: bool = False,
+    author: Identity | None = None,
+) -> None:
+    """End a placement because a person has said so: that of a burst by a change that holds it back.
+
+    A request does not come back to the cluster. It ends with all of its placements where the person means `everywhere`.
+    """
+    if not placement.workload.request:
+        working_plan.change(burst)
+        return
+    for ended in working_plan.of(placement.workload) if everywhere else (placement,):
+        revert(inputs, working_plan, ended, EndReason.REQUESTED, detail, author=author)
 
 
 def make_revert(

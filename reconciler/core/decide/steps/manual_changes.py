@@ -7,12 +7,11 @@ from functools import partial
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.runs import is_awaited
 from reconciler.core.decide.state.working_plan import WorkingPlan
-from reconciler.core.decide.steps.end import policy_of, revert
+from reconciler.core.decide.steps.end import end_by_person, policy_of
 from reconciler.core.ledger import lifecycle
 from reconciler.core.observe.demand import next_peak_change, peak_missing
 from reconciler.model.action import Action
 from reconciler.model.demand import Demand
-from reconciler.model.end_reason import EndReason
 from reconciler.model.ids import WorkloadId
 from reconciler.model.ledger import Drift
 from reconciler.model.placement import Restraint, RestraintKind
@@ -30,13 +29,11 @@ def follow_manual_changes(inputs: PassInput, working_plan: WorkingPlan) -> None:
 
 def _follow(inputs: PassInput, working_plan: WorkingPlan, drifted: Drift) -> None:
     placement = drifted.placement
-    if drifted.removed and placement.workload.request:
-        revert(inputs, working_plan, placement, EndReason.REQUESTED, f"deleted by hand on {placement.cluster}")
-    elif drifted.removed:
-        restraint = lifecycle.hold(placement, policy_of(inputs.desired, placement.workload), inputs.now)
-        working_plan.change(
-            Change(action=Action.HOLD, workload=placement.workload, before=placement, restraint=restraint)
-        )
+    if drifted.removed:
+        workload, detail = placement.workload, f"deleted by hand on {placement.cluster}"
+        restraint = lifecycle.hold(placement, policy_of(inputs.desired, workload), inputs.now)
+        hold = Change(action=Action.HOLD, workload=workload, before=placement, restraint=restraint)
+        end_by_person(inputs, working_plan, placement, detail, burst=hold)
     else:
         working_plan.change(Change(action=Action.RESTORE, drifted=drifted, detail="its files were edited by hand"))
 

@@ -36,24 +36,19 @@ def find_mass_deletion(inputs: PassInput) -> MassDeletion | None:
     """
     if inputs.desired.incomplete:
         return None
-    bursts, requests = _lost_bursts(inputs), _lost_requests(inputs)
     lost: list[WorkloadId] = []
     left = 0
-    if bursts:
-        present = sum(
-            not workload.request and workload in inputs.desired.policies for workload in inputs.desired.templates
-        )
-        if len(bursts) >= present:
-            lost, left = [*lost, *bursts], left + present
-    if len(requests) >= _FEWEST_REQUESTS:
-        present = len(inputs.desired.requests)
-        if len(requests) >= present:
-            lost, left = [*lost, *requests], left + present
+    for gone, present, fewest in (
+        (_lost_bursts(inputs), len(inputs.fleet.policies), 1),
+        (_lost_requests(inputs), len(inputs.desired.requests), _FEWEST_REQUESTS),
+    ):
+        if len(gone) >= max(present, fewest):
+            lost, left = [*lost, *gone], left + present
     clusters = _lost_clusters(inputs)
     if not (lost or clusters):
         return None
-    described = len(inputs.desired.clusters)
-    return MassDeletion(workloads=tuple(sorted(lost)), left=left, clusters=clusters, clusters_left=described)
+    clusters_left = len(inputs.desired.clusters)
+    return MassDeletion(workloads=tuple(sorted(lost)), left=left, clusters=clusters, clusters_left=clusters_left)
 
 
 def hold_deleted(inputs: PassInput, working_plan: WorkingPlan) -> None:
@@ -94,11 +89,11 @@ def end_deleted(inputs: PassInput, *, by: Identity) -> Plan:
         return Plan()
     for workload in deletion.workloads:
         detail = f"{_describe_missing_template(inputs, workload)}; confirmed by {by.name}"
-        if workload.request:
-            forget(inputs, working_plan, working_plan.requests[workload], detail, author=by)
-        else:
-            for placement in working_plan.of(workload):
-                revert(inputs, working_plan, placement, EndReason.POLICY, detail, author=by)
+        record = working_plan.requests.get(workload)
+        if record is not None:
+            forget(inputs, working_plan, record, detail, author=by)
+        for placement in working_plan.of(workload):
+            revert(inputs, working_plan, placement, EndReason.POLICY, detail, author=by)
     for cluster in deletion.clusters:
         detail = f"{_describe_missing_cluster(cluster)}; confirmed by {by.name}"
         for placement in working_plan.on(cluster):

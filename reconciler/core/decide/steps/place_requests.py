@@ -15,6 +15,7 @@ from reconciler.core.capacity.pod_requirements import (
 )
 from reconciler.core.cost.budgets import describe_used_up
 from reconciler.core.decide.assign.assessments import Inquiry, kept_turn
+from reconciler.core.decide.assign.assignment import SetPods
 from reconciler.core.decide.assign.gang_placement import choose, describe_minimum, fit_gang, rounds
 from reconciler.core.decide.candidates.finder import CandidateFinder, why_not
 from reconciler.core.decide.candidates.gpr_terms import priority
@@ -94,13 +95,15 @@ def assess(
         return Refusal(cluster=name, reason=Reason.AVOIDED, message=message, remedy="ask for it anew to try again")
     template, policy = inputs.desired.templates[request.workload], inputs.desired.policies[request.workload]
     entry = inputs.enrolment.entries.get(request.workload) if inputs.enrolment is not None else None
-    pods = entry.pods if entry is not None else None
     workspace = inputs.desired.workspaces[request.workspace]
-    need = request_requirements(request, inputs.observed.clusters.get(name), pods, kinds=inputs.desired.kinds)
+    seen, read = inputs.observed.clusters.get(name), entry.pods if entry is not None else None
+    need = request_requirements(request, seen, read, kinds=inputs.desired.kinds)
     if unknown := unknown_needs(need, workspace):
         return Refusal(cluster=name, reason=Reason.NO_SHAPE, message=unknown, remedy=UNKNOWN_REMEDY)
     main = need.main
-    answer = finder.assess(template, policy, main.shape, candidate, main.replicas, more_gprs=more_gprs)
+    answer = finder.assess(
+        template, policy, main.shape, candidate, main.replicas, more_gprs=more_gprs, whole=main.replicas
+    )
     if isinstance(answer, Candidate):
         answer = fit_gang(inputs, finder, request.workspace, answer, need, least=least)
     return answer if isinstance(answer, Refusal) else (answer, need)
@@ -213,8 +216,9 @@ class _PlaceRequest:
         began = replace(record, began_at=record.began_at or self.inputs.now)
         if not main.shape.requests.amounts:
             candidate = candidate._replace(fits=candidate.room)  # pods that request nothing fit without end
-        self.working_plan.kept.note(workload, (candidate.with_replicas(main.replicas, candidate.because),), passed)
-        choice = choose(self.finder, candidate, need, main.shape, workload, replicas=main.replicas)
+        candidate = candidate.with_replicas(main.replicas, candidate.because)
+        self.working_plan.kept.note(workload, (candidate,), passed)
+        choice = choose(self.finder, candidate, SetPods(need, main.shape, by_pod=True), workload.workspace)
         template, policy = desired.templates[workload], desired.policies[workload]
         made = self.finder.placement(template, policy, main.shape, candidate.cluster, main.replicas)
         placement = replace(made, expires_at=self._end(began))

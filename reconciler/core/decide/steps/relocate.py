@@ -209,7 +209,7 @@ class _Relocation:
             return Assignment(chosen=(), refusals=refusals), 0
         candidate, needs = room
         chosen = (candidate._replace(replicas=needs.main.replicas),)
-        pods = SetPods(needs=needs, shape=needs.main.shape)
+        pods = SetPods(needs=needs, shape=needs.main.shape, by_pod=True)
         return Assignment(chosen=chosen, refusals=refusals, pods=pods), self.placement.replicas
 
     def _leaving(self) -> frozenset[ClusterName]:

@@ -254,9 +254,7 @@ class ScaleUp:
         """Hand out the room of candidates, or of the `pods` of a set on its only one; record each as it is taken."""
         if pods is not None:
             return {
-                candidate.key: gang_placement.choose(
-                    self.finder, candidate, pods.needs, pods.shape, self.demand.workload, replicas=candidate.replicas
-                )
+                candidate.key: gang_placement.choose(self.finder, candidate, pods, self.demand.workload.workspace)
                 for candidate in chosen
             }
         choices, capacity = dict[ClusterSubset, Choice](), self.finder.capacity

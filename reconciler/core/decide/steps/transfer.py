@@ -191,7 +191,7 @@ def _arrival(
 def _take(finder: CandidateFinder, workload: WorkloadId, candidate: Candidate, pods: SetPods | None) -> Choice:
     """Record the choice of a cluster, and hand out the room there."""
     if pods is not None:
-        return gang_placement.choose(finder, candidate, pods.needs, pods.shape, workload, replicas=candidate.replicas)
+        return gang_placement.choose(finder, candidate, pods, workload.workspace)
     choice = finder.choice(candidate, workload.workspace)
     finder.capacity.take_replicas(candidate.cluster, workload, candidate.shape, candidate.replicas)
     return choice
