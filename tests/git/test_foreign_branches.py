@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 import subprocess
+import threading
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from reconciler.adapters.git import GitRepository
-from reconciler.adapters.git.known_refs import cluster_refs, is_known_ref, known_refs, output_ref
+from reconciler.adapters.git.known_refs import KNOWN, cluster_refs, is_known_ref, known_refs, output_ref
+from reconciler.adapters.git.restore import RestoreWay
 from reconciler.errors import LostBranch
 from reconciler.model.branch_loss import BranchLossKind
-from reconciler.model.ids import ClusterName, CommitId
+from reconciler.model.ids import BlobId, ClusterName, CommitId
 from reconciler.model.tree import BranchCommit, Commit, Identity, Projection
 from tests.builders.remote import MORNING, Remote
 
@@ -80,9 +82,12 @@ def test_branch_of_a_person_beside_those_of_clusters_is_not_followed(
         assert (_look(fleet), _look(beside)) == ((lost, ["w2"]), (lost, ["w2"]))
 
 
-def test_branch_below_that_of_a_cluster_hides_no_loss_of_that(remote: Remote, fleet: GitRepository) -> None:
+@pytest.mark.parametrize("name", ["w2/mine", "w2/\udcff", "w2/a\u2028b", "w2/a\xa0b", "w2\u2028a"], ids=ascii)
+def test_branch_below_that_of_a_cluster_or_named_like_it_hides_no_loss_of_that(
+    remote: Remote, fleet: GitRepository, name: str
+) -> None:
     _set(remote, "w2", None)
-    _set(remote, "w2/mine", remote.git("rev-parse", "main"))
+    _set(remote, name, remote.git("rev-parse", "main"))
     for _ in range(2):
         assert _look(fleet) == ([("placements-by-cluster/w2", BranchLossKind.GONE)], ["w2"])
     with pytest.raises(LostBranch):
@@ -95,6 +100,35 @@ def test_branch_of_a_cluster_is_followed_where_a_person_had_one_below_it(remote:
     _set(remote, "w3/mine", None)
     _set(remote, "w3", remote.git("rev-parse", "placements-by-cluster/w2"))
     assert _look(fleet) == ([], ["w2", "w3"])
+
+
+def test_branch_of_a_person_is_not_fetched(remote: Remote, fleet: GitRepository, tmp_path: Path) -> None:
+    theirs = remote.commit("theirs", {"large.bin": "1"})
+    _set(remote, "Mine", theirs)
+    with GitRepository(remote.url, cache=tmp_path / "laptop") as laptop:
+        assert _look(laptop) == ([], ["w2"])
+        assert laptop.shelf.read([BlobId(theirs)]) == {}
+    assert _look(fleet) == ([], ["w2"])
+    later = remote.commit("theirs", {"large.bin": "2"})
+    _set(remote, "Mine", later)
+    assert _look(fleet) == ([], ["w2"])
+    assert fleet.shelf.read([BlobId(later)]) == {}
+
+
+def test_branch_of_a_person_within_the_output_branch_cuts_off_nothing_that_is_known(
+    remote: Remote, repository: GitRepository
+) -> None:
+    remote.commit("main", {"fleet.yaml": "a"})
+    repository.fetch()
+    pushed = [_push(repository, number) for number in range(4)]
+    _set(remote, "Backup", pushed[2])
+    assert _look(repository) == ([], [])
+    _set(remote, "Backup", None)
+    remote.move("placements", None)
+    remote.git("gc", "-q", "--prune=now")
+    assert _look(repository) == ([("placements", BranchLossKind.GONE)], [])
+    (restoration,) = repository.draft_restoration(accept=False, now=MORNING + timedelta(hours=1), person=OURS)
+    assert (restoration.way, restoration.new, restoration.commits) == (RestoreWay.PUSH, pushed[-1], 4)
 
 
 def test_ref_that_moves_in_the_mirror_of_the_passes_is_no_branch_of_its_own(
@@ -116,3 +150,25 @@ def test_known_ref_has_a_name_that_overspill_gives(tmp_path: Path) -> None:
     lines = "".join(f"{'1' * 40} {ref}\n" for ref in (*others, *known))
     (tmp_path / "packed-refs").write_bytes(os.fsencode(lines))
     assert known_refs(tmp_path) == [(ref, CommitId("1" * 40)) for ref in known]
+
+
+def test_known_refs_are_read_while_git_removes_directories_beside_them(tmp_path: Path) -> None:
+    ref, removed = tmp_path / KNOWN / "output" / "placements", tmp_path / KNOWN / "clusters" / "placements" / "x"
+    removed.parent.mkdir(parents=True)
+    ref.parent.mkdir()
+    ref.write_text("1" * 40)
+    ended = threading.Event()
+
+    def come_and_go() -> None:
+        while not ended.is_set():
+            removed.mkdir()
+            removed.rmdir()
+
+    other = threading.Thread(target=come_and_go)
+    other.start()
+    try:
+        for _ in range(2000):
+            assert known_refs(tmp_path) == [(output_ref("placements"), CommitId("1" * 40))]
+    finally:
+        ended.set()
+        other.join()

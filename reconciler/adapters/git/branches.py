@@ -34,13 +34,17 @@ _BROKEN = re.compile(
 )
 """Git's messages about a damaged mirror; any other failure of a fetch is the remote's."""
 _NEWS = re.compile(r"^ [^=].* -> refs/overspill/", re.MULTILINE)
-_FETCHED = re.compile(r"^ \S.* -> (refs/overspill/\S+)", re.MULTILINE)
+_REF = r"[^ \n]+"
+"""The name of a ref in git's lines: people choose it, also with line ends and spaces that only Unicode knows."""
+_FETCHED = re.compile(rf"^ [^ \n].* -> (refs/overspill/{_REF})", re.MULTILINE)
 _NOT_FOLLOWING = re.compile(
-    r"^ ! \[rejected\] .*\(non-fast-forward\)$|^error: cannot lock ref '\S+': '\S+' exists; cannot create ",
+    rf"^ ! \[rejected\] .*\(non-fast-forward\)$|^error: cannot lock ref '{_REF}': '{_REF}' exists; cannot create ",
     re.MULTILINE,
 )
 """Git's lines on a branch that does not follow its known tip, which therefore stays, and on one below a branch that is
 known: the remote has no longer the latter, since it can have no two such branches either."""
+_MOST_LEFT_OUT = 200
+"""Branches of people that a fetch is told to leave out, each in an argument; it forgets what it gets of others."""
 
 
 class RemoteBranches:
@@ -69,6 +73,8 @@ class RemoteBranches:
         self._clusters = clusters
         self._branches: Mapping[ClusterName, Branch] | None = None
         self._branches_read = False
+        self._foreign: set[str] = set()
+        """Branches beside those of clusters, by their full names, that are of no cluster."""
         self.tips = Tips(source=None, output=None)
         self._output_gone = False
         self.doubtful = False
@@ -179,17 +185,18 @@ class RemoteBranches:
             listed = self.runner.run(["ls-remote", "--heads", address.NAME, f"{self._clusters}*"], remote=True)
             if listed.status:
                 raise self.failure(doing, listed)
+            heads = parse_remote_refs(listed.stdout)
+            self._foreign = {branch for branch in heads if not is_known_ref(self.known.ref(branch))}
             # Without any branch, git fails on --depth without a message; a known one would lose its history by it.
             known = self.local(["for-each-ref", "--count=1", self.known.cluster_refs])
-            depth = ["--depth=1"] if listed.stdout and not known else []
-            done = self.runner.run([*FETCH, *depth, address.NAME, self._cluster_refspec()], remote=True)
+            depth = ["--depth=1"] if heads.keys() - self._foreign and not known else []
+            done = self.runner.run([*FETCH, *depth, address.NAME, *self._cluster_refspecs()], remote=True)
             if done.status and not _is_unfollowed(done):
                 raise self.failure(doing, done)
             self._branches = {}
             if not self._take_refs():
                 self._renew()
                 raise Transient(f"{doing}: the mirror is broken and will be fetched anew")
-            heads = parse_remote_refs(listed.stdout)
             gone = any(f"{self._clusters}{cluster}" not in heads for cluster in self._branches)
             if _is_unfollowed(done) or gone or self.known.doubtful():
                 self._judge()
@@ -271,9 +278,13 @@ class RemoteBranches:
         if self._mirror.packs() > above:
             self.local(["repack", "-d", "-q", "--geometric=2", "--no-write-bitmap-index"])
 
-    def _cluster_refspec(self) -> str:
-        """Write the refspec of the branches of clusters."""
-        return f"{self._clusters}*:{self.known.cluster_refs}*"
+    def _cluster_refspecs(self) -> list[str]:
+        """Write the refspecs of the branches of clusters, without those of people as far as they have been seen.
+
+        A fetch of one of these would cost each pass its history, and with a depth cut off what the output branch had.
+        """
+        left_out = sorted(self._foreign)[:_MOST_LEFT_OUT]
+        return [f"{self._clusters}*:{self.known.cluster_refs}*", *(f"^{branch}" for branch in left_out)]
 
     def _fetch_both(self) -> Output:
         """Fetch both branches, and the branches of clusters if they were read last time, in one process.
@@ -283,7 +294,7 @@ class RemoteBranches:
         self._output_gone = False
         wanted = [f"+{self.source}:{SOURCE}", f"{self.output}:{self.known.output_ref}"]
         if self._branches is not None:
-            wanted = ["--verbose", *wanted, self._cluster_refspec()]  # names also those without news
+            wanted = ["--verbose", *wanted, *self._cluster_refspecs()]  # names also those without news
         return self.runner.run([*FETCH, address.NAME, *wanted], remote=True)
 
     def _fetch_listed(self, doing: str) -> Output:
@@ -357,6 +368,7 @@ class RemoteBranches:
 
     def _forget(self, refs: Sequence[str]) -> None:
         """Remove the refs of branches that are of no cluster; a cluster's branch below or above one could have none."""
+        self._foreign.update(map(self.known.branch, refs))
         lines = b"".join(b"delete " + ref.encode(errors="surrogateescape") + b"\0\0" for ref in refs)
         self.runner.run(["update-ref", "--stdin", "-z"], stdin=lines)
 

@@ -8,6 +8,7 @@ while it moves one. So a ref counts only by the names that Overspill gives (`is_
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 from pathlib import Path
 from urllib.parse import quote
@@ -42,13 +43,17 @@ def is_known_ref(ref: str) -> bool:
 
 
 def known_refs(git_dir: Path) -> list[tuple[str, CommitId]]:
-    """Read the known tips of a mirror from its files, also where git itself finds it broken."""
+    """Read the known tips of a mirror from its files, also where git itself finds it broken.
+
+    Another process may move refs meanwhile, and remove directories of them.
+    """
     refs: dict[str, str] = {}
     with contextlib.suppress(OSError):
         for line in (git_dir / "packed-refs").read_text(encoding="utf-8", errors="surrogateescape").split("\n"):
             commit, _, ref = line.partition(" ")
             refs[ref] = commit
-    for file in (git_dir / KNOWN).rglob("*"):
-        with contextlib.suppress(OSError, UnicodeDecodeError):
-            refs[file.relative_to(git_dir).as_posix()] = file.read_text(encoding="utf-8").strip()
+    for directory, _, names in os.walk(git_dir / KNOWN):  # unlike rglob, it goes on where one has vanished
+        for file in (Path(directory) / name for name in names):
+            with contextlib.suppress(OSError, UnicodeDecodeError):
+                refs[file.relative_to(git_dir).as_posix()] = file.read_text(encoding="utf-8").strip()
     return [(ref, CommitId(commit)) for ref, commit in refs.items() if is_known_ref(ref) and _ID.fullmatch(commit)]
