@@ -17,7 +17,7 @@ from reconciler.model.ids import ClusterName, CommitId, WorkloadId, WorkspaceNam
 from reconciler.model.kubernetes.object_schema import NO_SCHEMAS, FieldValidation, ObjectSchemas
 from reconciler.model.kubernetes.scheduling import Taint, Toleration
 from reconciler.model.kubernetes.workload_kind import WorkloadKind
-from reconciler.model.kubernetes.workload_spread import WorkloadSpread
+from reconciler.model.kubernetes.workload_spread import Subset, WorkloadSpread
 from reconciler.model.manifest_source import SourceKey
 from reconciler.model.request import Request
 from reconciler.model.score import ScorerWeight
@@ -395,7 +395,8 @@ class BurstPolicy:
     sets: SetDivision = SetDivision.WHOLE
     """Of workloads in groups; those whose groups depend on one another go whole in any case."""
     spread: WorkloadSpread | None = None
-    """Subsets that go before `candidates`, which are only used when named; the strategy divides within each."""
+    """Subsets that go before `candidates`, which are only used when named; the strategy divides within each, and is all
+    of the distribution."""
     bounds: WorkloadSpread | None = None
     """The spread of a workload whose replicas its subsets cannot divide: a gang, or one whose distribution is more
     than a strategy. Its clusters are those of `candidates` that some subset allows."""
@@ -411,6 +412,20 @@ class BurstPolicy:
         """The label of nodes of which each group has to share one value; empty for none."""
         topology = self.topology
         return topology.key if topology is not None and topology.mode is TopologyMode.REQUIRED else ""
+
+    @property
+    def subsets(self) -> tuple[Subset, ...]:
+        """The subsets that replicas are divided over, in order; none without a WorkloadSpread."""
+        return self.spread.subsets if self.spread is not None else ()
+
+    def subset(self, name: str) -> Subset | None:
+        """Find a subset by name; None for replicas in none."""
+        return next((subset for subset in self.subsets if subset.name == name), None)
+
+    @property
+    def slot_file(self) -> str:
+        """The file that says where replicas may go, for messages: ``WorkloadSpread llm/pools`` or ``policy gpu``."""
+        return f"WorkloadSpread {self.spread.id}" if self.spread is not None else f"policy {self.name}"
 
     @property
     def fills_in_order(self) -> bool:

@@ -103,7 +103,7 @@ def test_nothing_new_is_more_than_fits_than_is_wanted_or_than_a_subset_may_hold(
     assert has.total() <= max(before.total(), case.missing)
     policy = case.wanted.policies[VLLM]
     counted = replicas_by_subset(now, policy, case.wanted.clusters)
-    for quota in quotas(seen, VLLM, policy.spread, has.total()):
+    for quota in quotas(seen, VLLM, has.total()):
         of_subset = sum(replicas for (_, name), replicas in counted.items() if name == quota.subset.name)
         assert quota.elsewhere is None or of_subset <= quota.elsewhere
 

@@ -45,10 +45,10 @@ class World:
 
     def missing(self, wanted: Desired, total: int) -> dict[str, int]:
         """Say what each subset lacks of its maximum, as Kruise's status does."""
-        spread, placed = wanted.policies[VLLM].spread, sum(one.replicas for one in self.there)
+        placed = sum(one.replicas for one in self.there)
         seen = inputs(short(total, running=0), wanted=wanted)
         lacks = {}
-        for quota in quotas(seen, VLLM, spread, placed):
+        for quota in quotas(seen, VLLM, placed)[:-1]:
             has = sum(one.replicas for one in self.there if one.subset == quota.subset.name)
             lacks[quota.subset.name] = -1 if quota.most is None else max(0, quota.most - has)
         return lacks

@@ -43,12 +43,18 @@ MINUTE = timedelta(minutes=1)
 
 
 def policy(unit: Unit, **fields: object) -> BurstPolicy:
-    """Make a policy of both clusters in order; subsets are a cluster each, and Adaptive."""
+    """Make a policy of both clusters in order; subsets are a cluster each, and Adaptive.
+
+    Subsets only bound the clusters of a distribution that is more than a strategy, as `fleet.spread.files` reads them.
+    """
     made = replace(ordering(A, B), **fields)
     if unit is not Unit.SUBSET:
         return made
     subsets = Subset(name="eu", required=term("eu")), Subset(name="us", required=term("us"))
-    return replace(made, candidates=(), spread=spread("vllm", *subsets, reschedule=seconds(30)))
+    divides = spread("vllm", *subsets, reschedule=seconds(30))
+    if not made.distribution.is_strategy_alone:
+        return replace(made, bounds=divides)
+    return replace(made, candidates=(), spread=divides)
 
 
 def world(unit: Unit, *, room: int = 8, fleet: Mapping[str, object] | None = None, **fields: object) -> World:
@@ -91,13 +97,13 @@ def limit_of_policy(unit: Unit) -> str:
 
 
 def tiers(unit: Unit) -> str:
-    """The second cluster has more room, and the first is the first tier; subsets are tiers of themselves."""
+    """The second cluster has more room, and the first is the first tier."""
     distribution = Distribution(strategy=StrategyName.BALANCED, tiers=True)
     return end(play(world(unit, room=4, distribution=distribution), lacks())[-1])
 
 
 def constraints(unit: Unit) -> str:
-    """Both regions have to have some, and one zone may; what is one unit, or in subsets, is not divided for that."""
+    """Both regions have to have some, and one zone may; what is one unit is not divided for that."""
     regions = SpreadConstraint(label="region", min_groups=2)
     zones = SpreadConstraint(label="zone", max_groups=1)
     return end(play(world(unit, distribution=Distribution(spread_constraints=(regions, zones))), lacks())[-1])
@@ -283,7 +289,7 @@ TABLE: Mapping[Story, tuple[str, ...]] = {
     limit: ("1 1", FULL, FULL, FULL, "1 0 ClusterLimit", "1 0", "", ""),
     limit_of_policy: ("1 0 PolicyLimit", TOO_FEW, TOO_FEW, TOO_FEW, "1 0 PolicyLimit", "1 0", "1 0 PolicyLimit", ""),
     tiers: ("2 0", "2 0", "2 0", "2 0", "2 0", "1 0", "2 0", ""),
-    constraints: ("1 1", "2 0", "2 0", "2 0", "2 0", "1 0", "2 0", ""),
+    constraints: ("1 1", "2 0", "2 0", "2 0", "2 0", "1 0", "1 1", ""),
     wait_time: ("0 2", "0 2", "0 2", "0 2", "0 2", "0 1", "1 1", ""),
     budget: (SPENT,) * 8,
     expiry: ("2 0", "2 0", "0 0 told", "0 0 told", "2 0", "0 0 told", "2 0", "0 0"),

@@ -61,7 +61,7 @@ def test_the_total_stays_within_what_fits_and_what_each_subset_may_hold(case: Ca
     assert all(has <= before[name] + sum(case.rooms[name].values()) for name, has in counts(now).items())
     policy = case.wanted.policies[VLLM]
     held = replicas_by_subset(now, policy, case.wanted.clusters)
-    for quota in quotas(settled(case).seen(), VLLM, policy.spread, total(now)):
+    for quota in quotas(settled(case).seen(), VLLM, total(now)):
         has = sum(replicas for (_, name), replicas in held.items() if name == quota.subset.name)
         assert quota.elsewhere is None or has <= quota.elsewhere
 

@@ -172,8 +172,7 @@ def _conclusion(
         known = "its source can be read" if inputs.desired.templates[workload].ref is None else "the primary is seen"
         return (f"{demand.message}. It keeps what it has and gets nothing new until {known} again.",)
     placed = sum(placement.replicas for placement in placements)
-    spread = inputs.desired.policies[workload].spread
-    over = () if spread is None else describe_primary_excess(inputs, workload, spread, placed)
+    over = describe_primary_excess(inputs, workload, placed)
     partly = describe_partial_gangs(inputs, placements)
     behind = (
         *partly,

@@ -6,18 +6,17 @@ of placements only looks clusters up in a set.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from reconciler.core.fleet.object_owners import ObjectOwners
 from reconciler.core.fleet.sources.patches import PatchedTemplates
 from reconciler.core.ledger.lifecycle import renewal
 from reconciler.core.pods.taints import untolerated_taint
-from reconciler.core.spread.subset_pods import subset_of
 from reconciler.core.spread.subset_selection import allows_cluster, node_requirements, selects_cluster
 from reconciler.model.candidate import Candidate
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
 from reconciler.model.kubernetes.scheduling import Taint, Toleration
-from reconciler.model.kubernetes.workload_spread import WorkloadSpread
+from reconciler.model.kubernetes.workload_spread import Subset
 from reconciler.model.placement import ClusterSubset
 from reconciler.model.plan import Reason, Refusal
 from reconciler.model.policy import Availability, BurstPolicy, Cluster, ClusterPreference, Desired, Renewal, Workspace
@@ -54,13 +53,11 @@ def ordered_candidates(
         named = dict.fromkeys(sorted(workspace.destinations), ClusterPreference())
     if not policy.to_primary:
         named.pop(workspace.primary, None)
-    before: tuple[Candidate, ...] = ()
-    if policy.spread is not None:
-        before = _subset_candidates(policy.spread, workspace, clusters, named)
-        for subset in policy.spread.subsets:
-            for name in [name for name in named if name in clusters and selects_cluster(subset, clusters[name])]:
-                if not node_requirements(subset, clusters[name]):
-                    del named[name]
+    before = _subset_candidates(policy.subsets, workspace, clusters, named)
+    for subset in policy.subsets:
+        for name in [name for name in named if name in clusters and selects_cluster(subset, clusters[name])]:
+            if not node_requirements(subset, clusters[name]):
+                del named[name]
     constraints = policy.distribution.spread_constraints
     return before + tuple(
         Candidate(
@@ -78,7 +75,7 @@ def ordered_candidates(
 
 
 def _subset_candidates(
-    spread: WorkloadSpread,
+    subsets: Sequence[Subset],
     workspace: Workspace,
     clusters: Mapping[ClusterName, Cluster],
     named: Mapping[ClusterName, ClusterPreference],
@@ -90,10 +87,7 @@ def _subset_candidates(
     others = sorted(name for name in workspace.clusters if name in clusters and name != workspace.primary)
     described = [clusters[name] for name in others]
     sites = (
-        (cluster.name, subset.name)
-        for subset in spread.subsets
-        for cluster in described
-        if selects_cluster(subset, cluster)
+        (cluster.name, subset.name) for subset in subsets for cluster in described if selects_cluster(subset, cluster)
     )
     unnamed = ClusterPreference()
     return tuple(
@@ -130,7 +124,7 @@ def _missing_label(cluster: Cluster, policy: BurstPolicy) -> Refusal | None:
                 message=f"needs label {key}={value}, has {key}={cluster.labels.get(key, '')}",
                 remedy=f"label the Cluster {key}={value}, or change spec.requireLabels of policy {policy.name}",
             )
-    for bound in policy.distribution.spread_constraints if policy.spread is None else ():
+    for bound in policy.distribution.spread_constraints:
         if bound.label not in cluster.labels:
             return Refusal(
                 cluster=cluster.name,
@@ -241,11 +235,7 @@ class ClusterOrder:
         """List the workloads whose policy wants replicas on several clusters, or values of a label, by name."""
         if self._bounded is None:
             self._bounded = tuple(
-                sorted(
-                    workload
-                    for workload, policy in self._desired.policies.items()
-                    if policy.spread is None and policy.distribution.spreads
-                )
+                sorted(workload for workload, policy in self._desired.policies.items() if policy.distribution.spreads)
             )
         return self._bounded
 
@@ -314,8 +304,8 @@ class ClusterOrder:
         A spread that does not divide the replicas allows clusters alone.
         """
         policy = self._desired.policies[workload]
-        spread, bounds = policy.spread, policy.bounds
-        if spread is not None and subset_of(spread, subset) is not None:
+        bounds = policy.bounds
+        if policy.subset(subset) is not None:
             if (cluster.name, subset) in self._slots(workload):
                 return None
             name = sanitize(subset)
@@ -323,7 +313,7 @@ class ClusterOrder:
                 cluster=cluster.name,
                 subset=subset,
                 reason=Reason.NOT_IN_POLICY,
-                message=f"not in subset {name} of WorkloadSpread {spread.id} any more",
+                message=f"not in subset {name} of {policy.slot_file} any more",
                 remedy=f"label the Cluster as subset {name} requires, or change the subset",
             )
         if bounds is None or any(allows_cluster(each, cluster) for each in bounds.subsets):

@@ -118,7 +118,7 @@ def new_placement(
         origin=Origin.REQUEST if template.request else Origin.BURST,
         runs_once=template.runs_once,
         subset=subset,
-        first_ordinal=first_ordinal(policy.spread, subset),
+        first_ordinal=first_ordinal(policy, subset),
     )
 
 

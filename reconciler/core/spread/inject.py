@@ -13,7 +13,7 @@ from dataclasses import replace
 from reconciler.core.pods.strategic_merge import Unmergeable
 from reconciler.core.safety import rules
 from reconciler.core.spread import ordinal_fields
-from reconciler.core.spread.subset_pods import Injection, has_ordinals, injection, patch_template, subset_of
+from reconciler.core.spread.subset_pods import Injection, has_ordinals, injection, patch_template
 from reconciler.core.spread.subset_selection import selects_pods
 from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.core.workloads.builtin_kinds import Kinds
@@ -38,12 +38,13 @@ def placement_injection(desired: Desired, placement: Placement) -> Injection | N
     Its cluster has to be known. Raises InvalidInput where a StatefulSet would have no ordinals there.
     """
     policy = desired.policies.get(placement.workload)
-    spread = None if policy is None else policy.spread
-    subset = None if spread is None else subset_of(spread, placement.subset)
-    own = placement.first_ordinal if spread is not None and has_ordinals(spread) else None
-    if spread is None or subset is None:
+    if policy is None or policy.spread is None:
+        return None
+    spread, subset = policy.spread, policy.subset(placement.subset)
+    own = placement.first_ordinal if has_ordinals(spread) else None
+    if subset is None:
         # A placement for a subset that is gone keeps its ordinals, and nothing else of the subset.
-        return Injection(spread=spread, subset=Subset(name=placement.subset), start=own) if spread and own else None
+        return Injection(spread=spread, subset=Subset(name=placement.subset), start=own) if own else None
     try:
         return injection(spread, subset, desired.clusters[placement.cluster], start=own)
     except ValueError as error:

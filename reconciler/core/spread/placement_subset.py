@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from reconciler.core.spread.subset_pods import subset_of
 from reconciler.core.spread.subset_selection import node_requirements, preference_weight, selects_cluster
 from reconciler.model.ids import ClusterName
 from reconciler.model.kubernetes.workload_spread import Subset
@@ -20,17 +19,14 @@ from reconciler.model.policy import BurstPolicy, Cluster
 
 def cluster_subset(placement: Placement, policy: BurstPolicy, clusters: Mapping[ClusterName, Cluster]) -> ClusterSubset:
     """Return the cluster and subset that a placement's replicas count for; the subset is empty for none."""
-    spread = policy.spread
-    if spread is None:
-        return placement.cluster, ""
     if placement.subset:
-        return placement.cluster, placement.subset if subset_of(spread, placement.subset) is not None else ""
+        return placement.cluster, placement.subset if policy.subset(placement.subset) is not None else ""
     cluster = clusters.get(placement.cluster)
     if cluster is None:
         return placement.cluster, ""
     able = [
         subset
-        for subset in spread.subsets
+        for subset in policy.subsets
         if selects_cluster(subset, cluster) and not node_requirements(subset, cluster)
     ]
     best = max(

@@ -19,7 +19,7 @@ from reconciler.core.workloads.builtin_kinds import BUILT_IN
 from reconciler.model.kubernetes.requirements import Requirement
 from reconciler.model.kubernetes.scheduling import Toleration
 from reconciler.model.kubernetes.workload_spread import PreferredTerm, Subset, WorkloadSpread
-from reconciler.model.policy import Cluster
+from reconciler.model.policy import BurstPolicy, Cluster
 from reconciler.model.workload import Json
 from reconciler.text.findings import Loc
 
@@ -59,11 +59,6 @@ class Injection:
         return {MATCHED_ANNOTATION: json.dumps(named, separators=(",", ":"))}
 
 
-def subset_of(spread: WorkloadSpread, name: str) -> Subset | None:
-    """Find a subset by name."""
-    return next((subset for subset in spread.subsets if subset.name == name), None)
-
-
 def injection(spread: WorkloadSpread, subset: Subset, cluster: Cluster, *, start: int | None = None) -> Injection:
     """Return what a subset injects into pods on one of its clusters; `start` overrides its first ordinal.
 
@@ -82,8 +77,10 @@ def injection(spread: WorkloadSpread, subset: Subset, cluster: Cluster, *, start
     )
 
 
-def has_ordinals(spread: WorkloadSpread) -> bool:
-    """Tell whether the target's pods are numbered, so that subsets are ranges of ordinals."""
+def has_ordinals(spread: WorkloadSpread | None) -> bool:
+    """Return whether the target's pods are numbered, so that subsets are ranges of ordinals; never without a spread."""
+    if spread is None:
+        return False
     kind = BUILT_IN.get(f"{spread.group}/{spread.target.kind}")
     return kind is not None and kind.ordinals
 
@@ -132,9 +129,9 @@ def ordinals_start(spread: WorkloadSpread, subset: Subset) -> int:
     return start
 
 
-def first_ordinal(spread: WorkloadSpread | None, name: str) -> int | None:
+def first_ordinal(policy: BurstPolicy, name: str) -> int | None:
     """Return the first ordinal of new placements of a subset; None without ordinals, or where none is left."""
-    subset = None if spread is None else subset_of(spread, name)
+    spread, subset = policy.spread, policy.subset(name)
     if spread is None or subset is None or not has_ordinals(spread):
         return None
     try:

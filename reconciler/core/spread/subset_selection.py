@@ -69,6 +69,11 @@ def has_required_node(subset: Subset, cluster: Cluster, seen: ClusterObservation
     return any(all_met(requirements, labels) for labels in labelled)
 
 
+def holds_cluster(subset: Subset, cluster: Cluster, seen: ClusterObservation | None) -> bool:
+    """Return whether replicas on a cluster may be of a subset, which selects it and has a node there."""
+    return selects_cluster(subset, cluster) and has_required_node(subset, cluster, seen)
+
+
 def preference_weight(subset: Subset, cluster: Cluster, seen: ClusterObservation | None) -> int:
     """Sum the weights of preferred terms that a cluster meets, with the labels of its best node over its own."""
     if not subset.preferred:

@@ -119,8 +119,8 @@ class Inquiry:
         policy = inputs.desired.policies[workload]
         if policy.spread is None or unit_of_workload(inputs, workload).gang is not None:
             return None
-        held = self.finder.held_by_subset(workload, policy)
-        rows = rows_of(self.finder, workload, policy.spread, held, lambda place: fits.get(place, 0))
+        held = self.finder.held(workload)
+        rows = rows_of(self.finder, workload, held, lambda place: fits.get(place, 0))
         ordered = (place for row in rows for place in row if place in fits)
         return {place: rank for rank, place in enumerate(ordered, start=1)}
 

@@ -55,9 +55,11 @@ class Released:
         """Return the number of placements that end where clusters then have these replicas."""
         return self.ends if self.returns is None else self.returns.ended(counts)
 
-    def staying(self, held: Mapping[ClusterName, int]) -> dict[ClusterName, int]:
+    def staying(self, held: Mapping[ClusterSubset, int]) -> dict[ClusterName, int]:
         """Return the replicas of each cluster that stay where they are, and so count for the bounds of the policy."""
-        stays = Counter({cluster: has for cluster, has in held.items() if cluster not in self.leaving})
+        stays = Counter[ClusterName]()
+        for (cluster, _), has in held.items():
+            stays[cluster] += 0 if cluster in self.leaving else has
         for (cluster, _), replicas in self.places.items():
             stays[cluster] -= replicas
         return dict(+stays)

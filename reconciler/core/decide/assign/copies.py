@@ -15,7 +15,7 @@ from dataclasses import replace
 from reconciler.core.capacity.units import PlacementUnit
 from reconciler.core.decide.assign.assignment import NOT_RELEASED, Assignment, Released, refuse_beyond_gpr_limit
 from reconciler.core.decide.assign.bounds import divide_in_reach, left_out, off_order, out_of_reach
-from reconciler.core.decide.assign.subset_limits import room_in
+from reconciler.core.decide.assign.subset_quota import quota_left
 from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
 from reconciler.core.decide.distribution import ClusterShare
 from reconciler.core.fleet.replica_paths import REPLICAS
@@ -53,7 +53,7 @@ def assign_units(
     """
     given = released.replicas if released.ends else unit.replicas(replicas)
     size, wanted = unit.replicas(given), unit.number(replicas, given)
-    is_bounded = policy.spread is None and policy.distribution.is_bounded
+    is_bounded = policy.distribution.is_bounded
     refusals, able, kind = list[Refusal](), list[Candidate](), finder.burst_kind(template, shape)
     in_subset = Counter[str]()
     for (_, subset), leave in released.places.items():
@@ -96,7 +96,7 @@ def _within_bounds(
     released: Released,
 ) -> Assignment:
     """Choose the clusters that get a unit by the bounds of the policy, each as a share of one."""
-    order, stays = finder.order(template.workload), released.staying(finder.held_by_cluster(template.workload))
+    order, stays = finder.order(template.workload), released.staying(finder.held(template.workload))
     in_order, refused = replace(policy.distribution, strategy=StrategyName.ORDERED), list(refusals)
     while True:
         takes = {candidate.cluster for candidate in able}
@@ -152,7 +152,7 @@ def assess_unit(
         )
 
     # 1. It has one.
-    here = finder.held_here(template.workload, policy, candidate)
+    here = finder.held(template.workload)[candidate.key]
     if here and not unit.moves:
         return refused(Reason.CLUSTER_LIMIT, unit.held(here), WAY_OUT if unit.is_copy else "")
     # 2. It takes no replica at all.
@@ -164,12 +164,10 @@ def assess_unit(
         more = f" and has {here}" if here else ""
         allowed = f"may have {answer.limit} at most{more}, and {unit.clause(size)}"
         return refused(Reason.CLUSTER_LIMIT, allowed, f"raise its maxReplicas in policy {policy.name}")
-    if (
-        policy.spread is not None
-        and (left := room_in(finder, policy.spread, template.workload, candidate) - taken) < size
-    ):
+    left = quota_left(finder, template.workload, candidate) - taken
+    if left < size:
         allowed = f"its subset may get {max(0, left)} more, and {unit.clause(size)}"
-        return refused(Reason.SPREAD_LIMIT, allowed, f"raise its maxReplicas in WorkloadSpread {policy.spread.id}")
+        return refused(Reason.SPREAD_LIMIT, allowed, f"raise its maxReplicas in {policy.slot_file}")
     if answer.fits < size:
         lacking = f"has room for {answer.fits} of {unit.phrase(size)}"
         lacking += finder.describe_held(candidate.cluster, answer.shape)

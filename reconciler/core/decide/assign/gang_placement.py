@@ -163,9 +163,9 @@ def assess_missing(
 
     Where none is missing, one is asked for. At `least` the minimum of a gang will do.
     """
-    held, rest = finder.held_by_cluster(workload), "the rest" if missing > 0 else "all"
+    held, rest = finder.held(workload), "the rest" if missing > 0 else "all"
     missing = max(1, missing)
-    here, others = held[candidate.cluster], sorted(name for name in held if name != candidate.cluster)
+    here, others = held[candidate.key], sorted(cluster for cluster, _ in held if cluster != candidate.cluster)
     if others and not here:
         return Refusal(
             cluster=candidate.cluster,
@@ -192,13 +192,13 @@ def assign_set(
     Missing replicas join those that are placed, or wait. Where no cluster takes all of a set that has not begun, the
     one that may have most of its groups, and has room for these, gets as many.
     """
-    gang, held, order = unit.gang, finder.held_by_cluster(workload), finder.order(workload)
+    gang, held, order = unit.gang, finder.held(workload), finder.order(workload)
     if gang is None:
         raise AssertionError(f"{workload} is no set")
     moves, here = bool(released.places), 0 if released.places else held.total()
-    candidates = [candidate for candidate in order if candidate.cluster not in held]
+    candidates = [candidate for candidate in order if candidate.key not in held]
     if held and not moves:
-        candidates = [candidate_of(order, cluster) for cluster in sorted(held)]
+        candidates = [candidate_of(order, cluster) for cluster, _ in sorted(held)]
 
     def ask(candidate: Candidate, *, least: bool) -> Candidate | Refusal:
         if candidate.key in released.closed:

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from reconciler.core.decide.assign.subset_quota import SubsetQuota, quotas
 from reconciler.core.decide.candidates.finder import CandidateFinder
-from reconciler.core.spread.placement_subset import cluster_subset
 from reconciler.core.spread.subset_pods import first_ordinal, has_ordinals
+from reconciler.core.spread.subset_selection import holds_cluster
 from reconciler.model.candidate import Candidate
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.kubernetes.workload_spread import WorkloadSpread
@@ -22,36 +21,22 @@ from reconciler.model.plan import Reason, Refusal
 from reconciler.text.wording import sanitize
 
 
-def refuse_ordinals(
-    finder: CandidateFinder,
-    spread: WorkloadSpread,
-    workload: WorkloadId,
-    candidate: Candidate,
-    *,
-    moving: Placement | None = None,
-) -> Refusal | None:
-    """Refuse a cluster that would have the ordinals of another; a placement that is `moving` takes its own along."""
-    if not has_ordinals(spread):
+def refuse_ordinals(finder: CandidateFinder, workload: WorkloadId, candidate: Candidate) -> Refusal | None:
+    """Refuse a cluster that would have the ordinals of another."""
+    spread = finder.inputs.desired.policies[workload].spread
+    if spread is None or not has_ordinals(spread):
         return None
-    desired = finder.inputs.desired
-    policy, primary = desired.policies[workload], desired.workspaces[workload.workspace].primary
-    held = finder.held_by_subset(workload, policy)
-    if moving is not None:
-        held[cluster_subset(moving, policy, desired.clusters)] -= moving.replicas
-    subsets = quotas(finder.inputs, workload, spread, held.total())
-    at_home = any(quota.at_home and quota.subset.name == candidate.subset for quota in subsets)
+    held = finder.held(workload)
     taken = sorted(cluster for (cluster, name), replicas in held.items() if name == candidate.subset and replicas > 0)
-    replicas = 1 if moving is None else moving.replicas
     return (
-        _refusal(spread, candidate.key, [primary] if at_home else taken)
-        or _past(finder, workload, spread, candidate.key, replicas, moving=moving)[1]
+        _refusal(spread, candidate.key, _home(finder, workload, candidate.subset) or taken)
+        or _past(finder, workload, spread, candidate.key, 1)[1]
     )
 
 
 def limit_to_free_ordinals(
     finder: CandidateFinder,
     workload: WorkloadId,
-    spread: WorkloadSpread | None,
     able: Mapping[ClusterSubset, Candidate],
     refusals: list[Refusal],
 ) -> dict[ClusterSubset, Candidate]:
@@ -59,7 +44,7 @@ def limit_to_free_ordinals(
 
     The ranges of a spread are apart. Placements from before it was changed keep the ordinals that they were given.
     """
-    left = dict(able)
+    left, spread = dict(able), finder.inputs.desired.policies[workload].spread
     if spread is None or not has_ordinals(spread):
         return left
     for place, candidate in able.items():
@@ -75,54 +60,54 @@ def limit_to_free_ordinals(
 def refuse_second_clusters(
     finder: CandidateFinder,
     workload: WorkloadId,
-    spread: WorkloadSpread,
     *,
     rows: Sequence[Sequence[ClusterSubset]],
-    subsets: Sequence[SubsetQuota],
     held: Mapping[ClusterSubset, int],
     able: Collection[ClusterSubset],
 ) -> Iterator[Refusal]:
     """Refuse all but one of the clusters of each subset that have room; none for a workload without ordinals.
 
-    `rows` are the clusters of each of the `subsets` in order, with those of no subset last.
+    `rows` are the clusters of each subset in order, with those of no subset last.
     """
-    if not has_ordinals(spread):
+    spread = finder.inputs.desired.policies[workload].spread
+    if spread is None or not has_ordinals(spread):
         return
-    primary = finder.inputs.desired.workspaces[workload.workspace].primary
-    for row, quota in zip(rows, subsets, strict=True):
+    for row in rows:
         taken = [place[0] for place in row if held.get(place)] or [place[0] for place in row if place in able]
         for place in row:
-            refusal = _refusal(spread, place, [primary] if quota.at_home else taken) if place in able else None
+            refusal = _refusal(spread, place, _home(finder, workload, place[1]) or taken) if place in able else None
             if refusal is not None:
                 yield refusal
 
 
+def _home(finder: CandidateFinder, workload: WorkloadId, subset: str) -> list[ClusterName]:
+    """Name the primary where it is in a subset."""
+    desired = finder.inputs.desired
+    chosen, primary = desired.policies[workload].subset(subset), desired.workspaces[workload.workspace].primary
+    cluster, seen = desired.clusters.get(primary), finder.inputs.observed.clusters.get(primary)
+    is_home = chosen is not None and cluster is not None and holds_cluster(chosen, cluster, seen)
+    return [primary] if is_home else []
+
+
 def _past(
-    finder: CandidateFinder,
-    workload: WorkloadId,
-    spread: WorkloadSpread,
-    place: ClusterSubset,
-    replicas: int,
-    *,
-    moving: Placement | None = None,
+    finder: CandidateFinder, workload: WorkloadId, spread: WorkloadSpread, place: ClusterSubset, replicas: int
 ) -> tuple[int, Refusal | None]:
     """Count how many ordinals for `replicas`, from a subset's next one on, no other placement has been given."""
     inputs = finder.inputs
-    policy, clusters = inputs.desired.policies[workload], inputs.desired.clusters
     has, others = [], list[tuple[int, Placement]]()
     for placement in inputs.ledger.placements.of(workload).placements:
-        if placement.first_ordinal is None or (moving is not None and placement.name == moving.name):
+        if placement.first_ordinal is None:
             continue
-        if cluster_subset(placement, policy, clusters) == place:
+        if inputs.slot(placement) == place:
             has.append(placement.first_ordinal + placement.replicas)
         elif placement.subset != place[1]:
             others.append((placement.first_ordinal, placement))
-    begin = max(has, default=first_ordinal(spread, place[1]) or 0)
+    begin = max(has, default=first_ordinal(inputs.desired.policies[workload], place[1]) or 0)
     later = ((max(first, begin), other.where) for first, other in others if first + other.replicas > begin)
     ahead = min(later, default=None)
     if ahead is None or ahead[0] >= begin + replicas:
         return replicas, None
-    if ahead[0] > begin and moving is None:
+    if ahead[0] > begin:
         return ahead[0] - begin, None
     name = f"{spread.target.kind} {spread.target.name}"
     return 0, Refusal(

@@ -123,9 +123,9 @@ def _divide(
     can be used; replicas that leave a cluster go where there is room, since they have served already.
     """
     answers = finder.answers(template, policy, shape, more_gprs=-released.ends)
-    held = finder.held_by_cluster(template.workload)
+    held = finder.held(template.workload)
     stays = released.staying(held)
-    has = stays if released.returns is None else held
+    has = stays if released.returns is None else NOT_RELEASED.staying(held)
     shut = {*released.leaving, *(name for name, _ in released.closed)}
     refusals = [*released.closed.values(), *(each for each in answers.refusals() if each.cluster not in shut)]
     closed = {*(name for name, _ in released.left), *shut}

@@ -15,9 +15,8 @@ from operator import attrgetter
 from reconciler.core.capacity.best_fit import count_beside, tightest_first
 from reconciler.core.decide.assign.assignment import Assignment, Released, refuse_beyond_gpr_limit
 from reconciler.core.decide.assign.ordinals import limit_to_free_ordinals, refuse_second_clusters
-from reconciler.core.decide.assign.subset_limits import refuse_over_limit
 from reconciler.core.decide.assign.subset_order import NOT_IN_SUBSET, SubsetPlace, SubsetRows, rows_of, subset_places
-from reconciler.core.decide.assign.subset_quota import SubsetQuota, quotas
+from reconciler.core.decide.assign.subset_quota import SubsetQuota, quotas, refuse_over_quota
 from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
 from reconciler.core.decide.distribution import ClusterShare
 from reconciler.core.decide.distribution.subsets import Counts, Layer, minimums, share_out
@@ -27,7 +26,6 @@ from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.demand import Demand
 from reconciler.model.ids import ClusterName
-from reconciler.model.kubernetes.workload_spread import Subset, WorkloadSpread
 from reconciler.model.placement import ClusterSubset
 from reconciler.model.plan import Reason, Refusal
 from reconciler.model.policy import BurstPolicy
@@ -50,10 +48,6 @@ def assign_by_subset(
     ).assign()
 
 
-_NO_SUBSET = SubsetQuota(subset=Subset(name=""), most=None, least=0, home=0, at_home=False)
-"""The quota of replicas in no subset: no bound but that of the policy's own clusters."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Round:
     """An assignment of a workload's missing replicas."""
@@ -67,23 +61,19 @@ class _Round:
 
     def assign(self) -> Assignment:
         """Assign, and begin again with less wherever replicas that fit alone do not fit together."""
-        workload, finder, spread = self.template.workload, self.finder, self.policy.spread
-        if spread is None:
-            raise AssertionError(f"{workload} has no spread")
-        held, refusals = finder.held_by_subset(workload, self.policy), list[Refusal]()
-        subsets = (*quotas(finder.inputs, workload, spread, held.total()), _NO_SUBSET)
+        workload, finder = self.template.workload, self.finder
+        held, refusals = finder.held(workload), list[Refusal]()
+        subsets = quotas(finder.inputs, workload, held.total())
         for place in self.released.left:
             held[place] -= self.released.places[place]
         able = self._alone(self._able(refusals), held, subsets, refusals)
         stays = self._stays(held, refusals)
-        rows = rows_of(finder, workload, spread, held, partial(self._room, able, held))
-        barred = tuple(
-            refuse_second_clusters(finder, workload, spread, rows=rows, subsets=subsets, held=held, able=able)
-        )
+        rows = rows_of(finder, workload, held, partial(self._room, able, held))
+        barred = tuple(refuse_second_clusters(finder, workload, rows=rows, held=held, able=able))
         for refusal in barred:
             del able[refusal.cluster, refusal.subset]
             refusals.append(refusal)
-        homes, places = self._homes(subsets), subset_places(finder, workload, spread)
+        homes, places = self._homes(subsets), subset_places(finder, workload)
         while True:
             layers = [
                 self._layer(quota, [self._share(place, places, stays, able) for place in row], home)
@@ -109,7 +99,7 @@ class _Round:
                 del able[candidate.key]
                 continue
             # 3. All of it fits.
-            refusals += self._full(spread, rows, subsets, counts, held=held, able=able)
+            refusals += self._full(rows, subsets, counts, held=held, able=able)
             home = sum(row[0] - quota.home for row, quota in zip(counts, subsets, strict=True) if quota.at_home)
             return Assignment(chosen=chosen, refusals=tuple(refusals), home=home, counts=comes_to)
 
@@ -171,7 +161,7 @@ class _Round:
                 refusals.append(answer)
             else:
                 able[candidate.key] = answer
-        return limit_to_free_ordinals(self.finder, self.template.workload, self.policy.spread, able, refusals)
+        return limit_to_free_ordinals(self.finder, self.template.workload, able, refusals)
 
     def _alone(
         self,
@@ -277,7 +267,6 @@ class _Round:
 
     def _full(
         self,
-        spread: WorkloadSpread,
         rows: SubsetRows,
         subsets: Sequence[SubsetQuota],
         counts: Counts,
@@ -290,7 +279,9 @@ class _Round:
             if quota.most is not None and sum(has) >= quota.most:
                 before = quota.home + sum(held.get(place, 0) for place in row)
                 yield from (
-                    refuse_over_limit(spread, quota, sum(has), place, before=before) for place in row if place in able
+                    refuse_over_quota(self.policy, quota, sum(has), place, before=before)
+                    for place in row
+                    if place in able
                 )
 
 

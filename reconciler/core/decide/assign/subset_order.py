@@ -43,15 +43,12 @@ NOT_IN_SUBSET = SubsetPlace(tier=MOST)
 """A cluster that has replicas of a subset and no longer belongs to it: it comes last."""
 
 
-def subset_places(
-    finder: CandidateFinder, workload: WorkloadId, spread: WorkloadSpread
-) -> Mapping[ClusterSubset, SubsetPlace]:
+def subset_places(finder: CandidateFinder, workload: WorkloadId) -> Mapping[ClusterSubset, SubsetPlace]:
     """Return the clusters of each subset, and those of the policy that are in none."""
     seen, clusters = finder.inputs.observed.clusters, finder.inputs.desired.clusters
-    subsets = {subset.name: subset for subset in spread.subsets}
-    places = {}
+    policy, places = finder.inputs.desired.policies[workload], {}
     for candidate in finder.order(workload):
-        subset, tier = subsets.get(candidate.subset), 0
+        subset, tier = policy.subset(candidate.subset), 0
         if subset is not None and subset.preferred:
             tier = -preference_weight(subset, clusters[candidate.cluster], seen.get(candidate.cluster))
         places[candidate.key] = SubsetPlace(tier=tier, weight=candidate.weight)
@@ -73,7 +70,6 @@ def describe_subset_order(policy: BurstPolicy, spread: WorkloadSpread) -> str:
 def rows_of(
     finder: CandidateFinder,
     workload: WorkloadId,
-    spread: WorkloadSpread,
     held: Mapping[ClusterSubset, int],
     free: Callable[[ClusterSubset], int],
 ) -> SubsetRows:
@@ -83,8 +79,8 @@ def rows_of(
     subset: the policy's candidates in their order, then other clusters with replicas in none.
     """
     candidates = {candidate.key: candidate for candidate in finder.order(workload)}
-    places, rows = subset_places(finder, workload, spread), []
-    for subset in spread.subsets:
+    places, rows = subset_places(finder, workload), []
+    for subset in finder.inputs.desired.policies[workload].subsets:
         own = sorted(place for place in candidates if place[1] == subset.name)
         own.sort(key=lambda place: (places[place].tier, -candidates[place].score, -free(place)))
         rows.append((*own, *sorted(place for place in held if place[1] == subset.name and place not in candidates)))

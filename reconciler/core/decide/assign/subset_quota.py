@@ -1,19 +1,26 @@
-"""The maximum and minimum of each subset of a WorkloadSpread in replicas, and those of it that run on the primary.
+"""The maximum and minimum of each subset in replicas, those of it that run on the primary, and what it may still get.
 
-Percentages are of max(wanted, current) replicas over all clusters, so that a percentage takes nothing away before the
-scale-down window lets the replicas themselves go.
+A subset is a part of each of its clusters. Replicas in no subset, as all of a workload without a WorkloadSpread, are
+those of the last quota, which has no bounds. Percentages are of max(wanted, current) replicas over all clusters, so
+that a percentage takes nothing away before the scale-down window lets the replicas themselves go.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from reconciler.core.decide.assign.ordinals import refuse_ordinals
+from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
 from reconciler.core.decide.state.pass_input import PassInput
-from reconciler.core.spread.subset_selection import has_required_node, selects_cluster
+from reconciler.core.spread.subset_selection import holds_cluster
+from reconciler.model.candidate import Candidate
 from reconciler.model.demand import Demand
 from reconciler.model.ids import WorkloadId
-from reconciler.model.kubernetes.workload_spread import Subset, WorkloadSpread
-from reconciler.text.wording import sanitize
+from reconciler.model.kubernetes.workload_spread import Subset
+from reconciler.model.placement import ClusterSubset
+from reconciler.model.plan import Reason, Refusal
+from reconciler.model.policy import BurstPolicy
+from reconciler.text.wording import count, sanitize
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,11 +42,16 @@ class SubsetQuota:
         return None if self.most is None else max(0, self.most - self.home)
 
 
-def quotas(inputs: PassInput, workload: WorkloadId, spread: WorkloadSpread, placed: int) -> tuple[SubsetQuota, ...]:
+_NO_SUBSET = SubsetQuota(subset=Subset(name=""), most=None, least=0, home=0, at_home=False)
+
+
+def quotas(inputs: PassInput, workload: WorkloadId, placed: int) -> tuple[SubsetQuota, ...]:
     """Work out the quotas of a workload with so many replicas outside its primary, in the order of the subsets.
 
-    While the primary is unseen, the replicas there are unknown, and percentages set no bound.
+    The last is that of replicas in no subset. While the primary is unseen, the replicas there are unknown, and
+    percentages set no bound.
     """
+    policy = inputs.desired.policies[workload]
     demand = inputs.demands.get(workload)
     running, total = 0, None
     if isinstance(demand, Demand):
@@ -47,13 +59,10 @@ def quotas(inputs: PassInput, workload: WorkloadId, spread: WorkloadSpread, plac
         total = max(demand.wanted, running + max(demand.missing, placed))
     primary = inputs.desired.clusters.get(inputs.desired.workspaces[workload.workspace].primary)
     seen = None if primary is None else inputs.observed.clusters.get(primary.name)
-    at_home = [
-        primary is not None and selects_cluster(subset, primary) and has_required_node(subset, primary, seen)
-        for subset in spread.subsets
-    ]
+    at_home = [primary is not None and holds_cluster(subset, primary, seen) for subset in policy.subsets]
     last = max((place for place, inside in enumerate(at_home) if inside), default=None)
     subsets = []
-    for place, subset in enumerate(spread.subsets):
+    for place, subset in enumerate(policy.subsets):
         bound = subset.most
         most = None if bound is None or (bound.percent and total is None) else bound.of(total or 0)
         home = 0
@@ -62,17 +71,42 @@ def quotas(inputs: PassInput, workload: WorkloadId, spread: WorkloadSpread, plac
             home = running if most is None or place == last else min(running, most)
             running -= home
         subsets.append(SubsetQuota(subset=subset, most=most, least=subset.least, home=home, at_home=at_home[place]))
-    return tuple(subsets)
+    return (*subsets, _NO_SUBSET)
 
 
-def describe_primary_excess(
-    inputs: PassInput, workload: WorkloadId, spread: WorkloadSpread, placed: int
-) -> tuple[str, ...]:
+def quota_left(finder: CandidateFinder, workload: WorkloadId, candidate: Candidate) -> int:
+    """Count the replicas that a candidate may still get by the maximum of its subset, whatever has room for them."""
+    if refuse_ordinals(finder, workload, candidate) is not None:
+        return 0
+    held = finder.held(workload)
+    quota = next(
+        quota for quota in quotas(finder.inputs, workload, held.total()) if quota.subset.name == candidate.subset
+    )
+    has = quota.home + sum(replicas for (_, name), replicas in held.items() if name == candidate.subset)
+    return MOST if quota.most is None else max(0, quota.most - has)
+
+
+def refuse_over_quota(
+    policy: BurstPolicy, quota: SubsetQuota, has: int, place: ClusterSubset, *, before: int
+) -> Refusal:
+    """Refuse a cluster for a subset that has as many replicas as it may, or comes to have them from `before`."""
+    name = sanitize(quota.subset.name)
+    verb = "has" if before >= has else "comes to"
+    return Refusal(
+        cluster=place[0],
+        subset=place[1],
+        reason=Reason.SPREAD_LIMIT,
+        message=f"subset {name} {verb} {has} of at most {count(quota.most or 0, 'replica')}",
+        remedy=f"raise maxReplicas of subset {name} in {policy.slot_file}",
+    )
+
+
+def describe_primary_excess(inputs: PassInput, workload: WorkloadId, placed: int) -> tuple[str, ...]:
     """Say where the primary runs more than its subset may hold; replicas on the primary are never touched."""
     primary = inputs.desired.workspaces[workload.workspace].primary
     return tuple(
         f"{primary} runs {quota.home} of subset {sanitize(quota.subset.name)}, which may have {quota.most}:"
         " what runs there is left alone."
-        for quota in quotas(inputs, workload, spread, placed)
+        for quota in quotas(inputs, workload, placed)
         if quota.most is not None and quota.home > quota.most
     )

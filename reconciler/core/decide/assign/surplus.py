@@ -26,10 +26,8 @@ from reconciler.core.decide.distribution.subsets import Layer
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.units import unit_of_workload
 from reconciler.core.decide.state.working_plan import WorkingPlan
-from reconciler.core.spread.placement_subset import cluster_subset
 from reconciler.model.candidate import Candidate
 from reconciler.model.ids import ClusterName, WorkloadId
-from reconciler.model.kubernetes.workload_spread import WorkloadSpread
 from reconciler.model.placement import ClusterSubset, Placement
 from reconciler.model.policy import BurstPolicy
 
@@ -90,7 +88,7 @@ class _Held:
         """The placements of each cluster, by subset."""
         places: dict[ClusterSubset, tuple[Placement, ...]] = {}
         for placement in self.placements:
-            place = cluster_subset(placement, self.policy, self.inputs.desired.clusters)
+            place = self.inputs.slot(placement)
             places[place] = (*places.get(place, ()), placement)
         return places
 
@@ -100,8 +98,8 @@ class _Held:
 
     def divided(self, surplus: int) -> Iterator[GivenUp]:
         """Yield what loses replicas, the last cluster first."""
-        spread = self.policy.spread
-        for place, rest in self._by_cluster(surplus) if spread is None else self._by_subset(surplus, spread):
+        stays = self._by_subset(surplus) if self.policy.subsets else self._by_cluster(surplus)
+        for place, rest in stays:
             yield from _leave([(each, self.serving[each.path]) for each in self.places.get(place, ())], rest)
 
     def units(self, surplus: int, *, partly: bool) -> Iterator[GivenUp]:
@@ -137,16 +135,16 @@ class _Held:
         Capacity is counted as placements stand now; this pass has handed out none yet.
         """
         finder, shape = CandidateFinder(self.inputs, self.working_plan), self.placements[0].shape
-        held = finder.held_by_cluster(self.workload)
+        held = finder.held(self.workload)
         room = {}
         for candidate in finder.order(self.workload):
-            if candidate.cluster in held and candidate.cluster in self.inputs.observed.clusters:
+            if candidate.key in held and candidate.cluster in self.inputs.observed.clusters:
                 fits = finder.capacity.room(candidate.cluster, self.workload.workspace).count(shape, MOST)
-                bound = fits if candidate.limit is None else max(0, candidate.limit - held[candidate.cluster])
+                bound = fits if candidate.limit is None else max(0, candidate.limit - held[candidate.key])
                 room[candidate.cluster] = min(fits, bound)
         return room
 
-    def _by_subset(self, surplus: int, spread: WorkloadSpread) -> Iterator[tuple[ClusterSubset, int]]:
+    def _by_subset(self, surplus: int) -> Iterator[tuple[ClusterSubset, int]]:
         """Yield the replicas that stay on each cluster of each subset. Percentages are of the replicas that are left.
 
         Replicas above the maximum of a subset go first, then those in no subset, then those of the last subset, and in
@@ -162,9 +160,9 @@ class _Held:
             shape = self.places[place][-1].shape
             return finder.capacity.room(place[0], self.workload.workspace).count(shape, MOST)
 
-        *rows, none = rows_of(finder, self.workload, spread, held, free)
-        subset_terms = subset_places(finder, self.workload, spread)
-        bounds = quotas(self.inputs, self.workload, spread, self.working_plan.replicas(self.workload) - surplus)
+        *rows, none = rows_of(finder, self.workload, held, free)
+        subset_terms = subset_places(finder, self.workload)
+        *bounds, _ = quotas(self.inputs, self.workload, self.working_plan.replicas(self.workload) - surplus)
         layers = [
             replace(self._layer(row, free, subset_terms), most=quota.elsewhere, least=max(0, quota.least - quota.home))
             for row, quota in zip(rows, bounds, strict=True)

@@ -36,7 +36,6 @@ from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.engines import engine
 from reconciler.core.ledger import lifecycle
 from reconciler.core.spread.placement_subset import replicas_by_subset
-from reconciler.core.spread.subset_pods import subset_of
 from reconciler.errors import Bug
 from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ReplicaShape
@@ -198,22 +197,10 @@ class CandidateFinder:
         order = self._inputs.reach.order(workload) if workload in self._desired.policies else ()
         return any(candidate.cluster in self.capacity.growing_clusters for candidate in order)
 
-    def held_by_cluster(self, workload: WorkloadId) -> Counter[ClusterName]:
-        """Count the replicas that each cluster has of a workload."""
-        held = Counter[ClusterName]()
-        for placement in self._working_plan.of(workload):
-            held[placement.cluster] += placement.replicas
-        return held
-
-    def held_by_subset(self, workload: WorkloadId, policy: BurstPolicy) -> Counter[ClusterSubset]:
+    def held(self, workload: WorkloadId) -> Counter[ClusterSubset]:
         """Count the replicas of a workload by cluster and subset; the subset is empty for those in none."""
+        policy = self._desired.policies[workload]
         return replicas_by_subset(self._working_plan.of(workload), policy, self._desired.clusters)
-
-    def held_here(self, workload: WorkloadId, policy: BurstPolicy, candidate: Candidate) -> int:
-        """Count the replicas that a cluster has of a workload, or a subset's part of it."""
-        if policy.spread is not None:
-            return self.held_by_subset(workload, policy)[candidate.key]
-        return self.held_by_cluster(workload)[candidate.cluster]
 
     def shaped(
         self, template: WorkloadTemplate, policy: BurstPolicy, candidate: Candidate, shape: ReplicaShape
@@ -263,7 +250,7 @@ class CandidateFinder:
             untried = self._refuse_untried(template, policy, candidate)
             if untried is not None:
                 return untried
-            written, here = self.shaped(template, policy, candidate, shape), self.held_here(workload, policy, candidate)
+            written, here = self.shaped(template, policy, candidate, shape), self.held(workload)[candidate.key]
             needed = self.prerequisites(template, policy, candidate)
             refusal = self._refuse(workload, candidate, written, needed, here=here, more_gprs=more_gprs)
             refusal = refusal or beyond_limits(self._inputs, workload, candidate.cluster, written, whole or here + 1)
@@ -526,7 +513,7 @@ class CandidateFinder:
     @staticmethod
     def _subset(policy: BurstPolicy, candidate: Candidate) -> Subset | None:
         """Return the subset that a candidate's replicas are for, if any."""
-        return subset_of(policy.spread, candidate.subset) if policy.spread is not None and candidate.subset else None
+        return policy.subset(candidate.subset)
 
     def state(self, cluster: ClusterName, workspace: WorkspaceName | None = None) -> Hashable:
         """Return a value that changes whenever the room of a cluster for a workspace may have changed."""
@@ -693,7 +680,7 @@ class CandidateFinder:
                 refusals.append(answer)
                 continue
             if answers is None:  # GPRs are bounded for none of a kind
-                begun += not self.held_here(workload, policy, candidate)
+                begun += not self.held(workload)[candidate.key]
             yield answer
 
 

@@ -25,7 +25,6 @@ from reconciler.core.decide.steps.end import end_expired
 from reconciler.core.decide.steps.manual_changes import follow_manual_changes
 from reconciler.core.decide.steps.transfer import REBALANCED, Departure, earliest_end, transfer
 from reconciler.core.observe.demand import UnseenPrimary
-from reconciler.core.spread.placement_subset import cluster_subset
 from reconciler.core.workloads import replica_count
 from reconciler.errors import InvalidInput
 from reconciler.model.candidate import Candidate
@@ -145,7 +144,7 @@ class _Rebalance:
     @cached_property
     def held(self) -> Counter[ClusterSubset]:
         """The replicas of each cluster before, by subset."""
-        return self.finder.held_by_subset(self.workload, self.policy)
+        return self.finder.held(self.workload)
 
     @cached_property
     def candidates(self) -> Mapping[ClusterSubset, Candidate]:
@@ -193,11 +192,9 @@ class _Rebalance:
         if placed != total:
             first = next((refusal for refusal in assignment.refusals if refusal.remedy), None)
             hint = f"; {first.where}: {as_clause(first.message)} ({first.remedy})" if first is not None else ""
-            spread = self.policy.spread
-            bounds = f"WorkloadSpread {spread.id}" if spread else f"policy {self.policy.name}"
             raise InvalidInput(
                 f"rebalancing {self.workload}: shared out anew, {placed} of its {count(total, 'replica')} would have a"
-                f" place within {bounds}{hint}"
+                f" place within {self.policy.slot_file}{hint}"
             )
 
     def _gone(self, place: ClusterSubset) -> Refusal | None:
@@ -220,7 +217,7 @@ class _Rebalance:
         )
 
     def _key(self, placement: Placement) -> ClusterSubset:
-        return cluster_subset(placement, self.policy, self.inputs.desired.clusters)
+        return self.inputs.slot(placement)
 
     def _on(self, place: ClusterSubset) -> list[Placement]:
         return [placement for placement in self.placements if self._key(placement) == place]

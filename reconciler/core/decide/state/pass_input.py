@@ -18,6 +18,7 @@ from reconciler.core.ledger.read import ROOTS
 from reconciler.core.observe.demand import DemandHistory, Demands, PastDemand, seen_at
 from reconciler.core.observe.rollouts import Rollouts
 from reconciler.core.observe.track_record import TrackRecord
+from reconciler.core.spread.placement_subset import cluster_subset
 from reconciler.errors import Problem, Severity
 from reconciler.model.budget import NO_BUDGETS, Budgets
 from reconciler.model.capacity import Observed
@@ -25,7 +26,7 @@ from reconciler.model.demand import Demand
 from reconciler.model.drafted_subsets import DraftedSubsets
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
 from reconciler.model.ledger import Ledger
-from reconciler.model.placement import Placement, place_name
+from reconciler.model.placement import ClusterSubset, Placement, place_name
 from reconciler.model.plan import CHARTS_PENDING, UNTRIED, Reason, Refusal
 from reconciler.model.policy import Desired
 from reconciler.model.request import RequestRecord
@@ -144,6 +145,10 @@ class PassInput:
     def began_at(self, workload: WorkloadId, cluster: ClusterName, subset: str = "") -> datetime:
         """Return when something begins that is placed now: now, unless it has waited for its charts."""
         return self.begun.get((workload, place_name(cluster, subset)), self.now) if self.begun else self.now
+
+    def slot(self, placement: Placement) -> ClusterSubset:
+        """Return the cluster and the subset that a placement counts for; its workload has a policy."""
+        return cluster_subset(placement, self.desired.policies[placement.workload], self.desired.clusters)
 
     def seen_at(self, demand: Demand) -> datetime:
         """Return when the primary of a demand was seen last."""

@@ -24,7 +24,7 @@ from reconciler.model.action import Action
 from reconciler.model.approval import ProposalEnd
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
 from reconciler.model.ledger import PlacementGroup
-from reconciler.model.placement import Placement, Restraint, RestraintKind
+from reconciler.model.placement import ClusterSubset, Placement, Restraint, RestraintKind
 from reconciler.model.plan import Change, Plan, Reason, Suppressed
 from reconciler.model.request import Answer, RequestRecord
 from reconciler.model.sorted_map import sorted_map
@@ -322,6 +322,10 @@ class WorkingPlan:
     def of(self, workload: WorkloadId) -> tuple[Placement, ...]:
         """Return a workload's placements, by path."""
         return self.group(workload).placements
+
+    def on_slot(self, workload: WorkloadId, slot: ClusterSubset) -> tuple[Placement, ...]:
+        """Return the placements of a workload with a policy that count for a cluster and subset, by path."""
+        return tuple(placement for placement in self.of(workload) if self.inputs.slot(placement) == slot)
 
     def on(self, cluster: ClusterName) -> tuple[Placement, ...]:
         """Return a cluster's placements, by path."""

@@ -71,7 +71,7 @@ def _unmet(
     policy = inputs.desired.policies[workload]
     distribution = policy.distribution
     groups = {candidate.cluster: candidate.groups for candidate in finder.order(workload)}
-    held = {cluster: groups.get(cluster, ()) for cluster in finder.held_by_cluster(workload)}
+    held = {cluster: groups.get(cluster, ()) for cluster, _ in finder.held(workload)}
     bounds = [(count(distribution.min_clusters, "cluster"), len(held), distribution.min_clusters)]
     for index, bound in enumerate(distribution.spread_constraints):
         has = len({values[index] for values in held.values() if values})
@@ -132,9 +132,9 @@ def _given_up_clusters(
     """
     most = inputs.desired.policies[workload].distribution.max_clusters
     above = 0 if most is None else len(unmet.held) + unmet.lacking - most
-    replicas, left = finder.held_by_cluster(workload), dict(unmet.held)
+    replicas, left = finder.held(workload), dict(unmet.held)
     ranks = {candidate.cluster: candidate.rank for candidate in finder.order(workload)}
-    for cluster in sorted(unmet.held, key=lambda name: (replicas[name], -ranks.get(name, 0), name)):
+    for cluster in sorted(unmet.held, key=lambda name: (replicas[name, ""], -ranks.get(name, 0), name)):
         others = [values for name, values in left.items() if name != cluster]
         values = enumerate(unmet.held[cluster])
         known = all(value in {other[index] for other in others if other} for index, value in values)

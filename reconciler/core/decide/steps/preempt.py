@@ -17,7 +17,7 @@ from reconciler.core.capacity.cluster import ClusterCapacity
 from reconciler.core.capacity.gpu_requests import gpu_shapes
 from reconciler.core.capacity.pod_requirements import PodRequirements, request_requirements
 from reconciler.core.decide.assign.serving import serving
-from reconciler.core.decide.assign.subset_limits import room_in
+from reconciler.core.decide.assign.subset_quota import quota_left
 from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
 from reconciler.core.decide.candidates.gang_start import may_start, minimum
 from reconciler.core.decide.candidates.gpr_limits import within_limits
@@ -324,12 +324,10 @@ class Preemption:
         if least:
             return (), False
         policy = self.inputs.desired.policies[workload]
-        here = self.finder.held_here(workload, policy, candidate)
+        here = self.finder.held(workload)[candidate.key]
         shape = self.finder.shaped(self.inputs.desired.templates[workload], policy, candidate, demand.shape)
         most = within_limits(self.inputs, workload, candidate, shape).limit
-        left = (MOST if most is None else most) - here
-        if policy.spread is not None:
-            left = min(left, room_in(self.finder, policy.spread, workload, candidate))
+        left = min((MOST if most is None else most) - here, quota_left(self.finder, workload, candidate))
         if not unit.is_single:
             # Evictions need not free one topology domain, so that what wants one evicts nobody, as gangs do not.
             size = unit.replicas(suppressed.replicas)

@@ -32,8 +32,6 @@ from reconciler.core.decide.steps import place_requests
 from reconciler.core.decide.steps.end import revert
 from reconciler.core.decide.steps.transfer import Cause, Departure, transfer
 from reconciler.core.ledger.restraints import MOVES_PERIOD
-from reconciler.core.spread.placement_subset import cluster_subset
-from reconciler.core.spread.subset_pods import subset_of
 from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.demand import Demand
@@ -258,8 +256,7 @@ class _Relocation:
 
     def _made_for(self) -> str:
         """Name the subset whose patch is in the only shape of a replica that is known; empty for none."""
-        spread = self._policy.spread
-        subset = subset_of(spread, self._place[1]) if spread is not None and self._seen_shape is None else None
+        subset = self._policy.subset(self._place[1]) if self._seen_shape is None else None
         return subset.name if subset is not None and subset.patch else ""
 
     @property
@@ -272,7 +269,7 @@ class _Relocation:
 
     @cached_property
     def _place(self) -> ClusterSubset:
-        return cluster_subset(self.placement, self._policy, self.inputs.desired.clusters)
+        return self.inputs.slot(self.placement)
 
     @property
     def _no_room(self) -> str:

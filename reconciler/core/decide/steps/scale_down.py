@@ -17,13 +17,11 @@ from reconciler.core.fleet.burst_replicas import describe_maximum
 from reconciler.core.ledger import lifecycle
 from reconciler.core.observe.demand import next_peak_change, peak_missing
 from reconciler.core.signals.merge import HEADROOM, headroom_end
-from reconciler.core.spread.placement_subset import cluster_subset
 from reconciler.core.workloads.single_run import describe_second_run
 from reconciler.model.action import Action
 from reconciler.model.demand import Demand
 from reconciler.model.end_reason import EndReason
 from reconciler.model.ids import WorkloadId
-from reconciler.model.kubernetes.workload_spread import WorkloadSpread
 from reconciler.model.ledger import PlacementGroup
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Change, Reason, Suppressed
@@ -52,8 +50,8 @@ def follow_subset_maximums(inputs: PassInput, working_plan: WorkingPlan) -> None
     """
     for workload in working_plan.touched():
         policy = inputs.desired.policies.get(workload)
-        if policy is not None and policy.spread is not None:
-            step = partial(_keep_subsets, inputs, working_plan, workload, policy, policy.spread)
+        if policy is not None and policy.subsets:
+            step = partial(_keep_quotas, inputs, working_plan, workload, policy)
             working_plan.decide(workload, step)
 
 
@@ -63,7 +61,7 @@ def _may_shrink(inputs: PassInput, working_plan: WorkingPlan, workload: Workload
     needs_all = isinstance(demand, Demand) and working_plan.replicas(workload) <= demand.missing
     if not needs_all or _runs_twice(inputs, workload):
         return True
-    return policy.spread is not None or policy.headroom_duration is not None
+    return bool(policy.subsets) or policy.headroom_duration is not None
 
 
 def _scale_down(
@@ -71,14 +69,12 @@ def _scale_down(
 ) -> None:
     demand = inputs.demands.get(workload)
     if outside:
-        if policy.spread is not None:
-            _keep_subsets(inputs, working_plan, workload, policy, policy.spread)
+        _keep_quotas(inputs, working_plan, workload, policy)
         _keep_limits(inputs, working_plan, workload, policy)
     # Replicas of an unseen primary stay; `scale_up` suppresses with that reason.
     if isinstance(demand, Demand):
         _follow_demand(inputs, working_plan, demand, policy)
-    if policy.spread is not None:
-        _keep_subsets(inputs, working_plan, workload, policy, policy.spread)
+    _keep_quotas(inputs, working_plan, workload, policy)
 
 
 def _unsure(inputs: PassInput, group: PlacementGroup, policy: BurstPolicy) -> bool:
@@ -86,29 +82,23 @@ def _unsure(inputs: PassInput, group: PlacementGroup, policy: BurstPolicy) -> bo
     return not inputs.absence_counts and any(placement.policy != policy.name for placement in group.placements)
 
 
-def _keep_subsets(
-    inputs: PassInput, working_plan: WorkingPlan, workload: WorkloadId, policy: BurstPolicy, spread: WorkloadSpread
-) -> None:
+def _keep_quotas(inputs: PassInput, working_plan: WorkingPlan, workload: WorkloadId, policy: BurstPolicy) -> None:
     """Carry out the maximums of subsets, last first; what the primary has above one is only told.
 
     OpenKruise leaves what is above a maximum until there are too many; here a maximum that people lower is carried
     out at once, as everywhere. A percentage of fewer replicas may be less, so it goes on until all have theirs.
     """
-    clusters, before, placed = inputs.desired.clusters, 0, working_plan.replicas(workload)
+    before, placed = 0, working_plan.replicas(workload)
     if _unsure(inputs, working_plan.group(workload), policy):
         return
     while placed != before:
-        for quota in reversed(quotas(inputs, workload, spread, placed)):
+        for quota in reversed(quotas(inputs, workload, placed)):
             name, placements = sanitize(quota.subset.name), working_plan.of(workload)
-            here = [
-                placement
-                for placement in placements
-                if cluster_subset(placement, policy, clusters)[1] == quota.subset.name
-            ]
+            here = [placement for placement in placements if inputs.slot(placement)[1] == quota.subset.name]
             above = sum(placement.replicas for placement in here) - (
                 MOST if quota.elsewhere is None else quota.elsewhere
             )
-            detail = f"subset {name} of WorkloadSpread {spread.id} may have {quota.most}"
+            detail = f"subset {name} of {policy.slot_file} may have {quota.most}"
             _drain(inputs, working_plan, above, here, why=EndReason.POLICY, detail=detail)
         before, placed = placed, working_plan.replicas(workload)
 
@@ -121,13 +111,7 @@ def _keep_limits(inputs: PassInput, working_plan: WorkingPlan, workload: Workloa
     if _unsure(inputs, group, policy):
         return
     for candidate in inputs.reach.order(workload):
-        here = [placement for placement in working_plan.of(workload) if placement.cluster == candidate.cluster]
-        if policy.spread is not None:
-            here = [
-                placement
-                for placement in here
-                if cluster_subset(placement, policy, inputs.desired.clusters) == candidate.key
-            ]
+        here = working_plan.on_slot(workload, candidate.key)
         above = sum(placement.replicas for placement in here) - (MOST if candidate.limit is None else candidate.limit)
         detail = f"policy {policy.name} allows {candidate.limit} on {candidate.cluster}"
         _drain(inputs, working_plan, above, here, why=EndReason.POLICY, detail=detail)

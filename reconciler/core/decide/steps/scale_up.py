@@ -26,7 +26,6 @@ from reconciler.core.fleet.burst_replicas import describe_maximum
 from reconciler.core.ledger import lifecycle
 from reconciler.core.observe.demand import next_due, replicas_due
 from reconciler.core.pods.node_affinity import required_labels
-from reconciler.core.spread.placement_subset import cluster_subset
 from reconciler.core.workloads.single_run import RUNS_ONCE, describe_second_run
 from reconciler.model.action import Action
 from reconciler.model.approval import BurstProposal
@@ -449,12 +448,10 @@ class ScaleUp:
         """Begin a placement on the chosen cluster, or resize the one that stands there, and say what it lacked."""
         demand, now, cluster = self.demand, self.inputs.now, candidate.cluster
         desired, subset = self.inputs.desired, candidate.subset
-        policy, clusters = desired.policies[demand.workload], desired.clusters
+        policy = desired.policies[demand.workload]
         if policy.spread is not None or policy.distribution.traits.fills_in_order:
             refusals = self._before(candidate, refusals)
-        here = self.working_plan.group(demand.workload).on(cluster)
-        if policy.spread is not None:
-            here = tuple(each for each in here if cluster_subset(each, policy, clusters) == candidate.key)
+        here = self.working_plan.on_slot(demand.workload, candidate.key)
         if not here:
             template = desired.templates[demand.workload]
             placement = self.finder.placement(template, policy, shape, cluster, candidate.replicas, subset=subset)

@@ -20,7 +20,6 @@ from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.end import make_revert
 from reconciler.core.ledger import lifecycle
 from reconciler.core.ledger.restraints import MOVES_PERIOD
-from reconciler.core.spread.placement_subset import cluster_subset
 from reconciler.model.action import Action
 from reconciler.model.candidate import Candidate
 from reconciler.model.end_reason import EndReason
@@ -99,9 +98,12 @@ def transfer(
     """
     workload, first = departures[0].placement.workload, earliest_end(departures)
     gone = {departure.placement.path for departure in departures}
-    there = [placement for placement in working_plan.of(workload) if placement.path not in gone]
+    there = {
+        candidate.key: [each for each in working_plan.on_slot(workload, candidate.key) if each.path not in gone]
+        for candidate in assignment.chosen
+    }
     arrivals = [
-        _arrival(inputs, finder, candidate, assignment.pods, on_slot(inputs, there, candidate), first=first, tell=tell)
+        _arrival(inputs, finder, candidate, assignment.pods, there[candidate.key], first=first, tell=tell)
         for candidate in assignment.chosen
     ]
     if in_one_commit:
@@ -118,12 +120,6 @@ def earliest_end(departures: Iterable[Departure]) -> Placement:
     """Return the placement of which something leaves that ends first: new placements end when it would have."""
     placements = (departure.placement for departure in departures)
     return min(placements, key=lambda placement: (placement.expires_at, placement.created_at, placement.name))
-
-
-def on_slot(inputs: PassInput, placements: Iterable[Placement], candidate: Candidate) -> list[Placement]:
-    """List the placements of a workload where the replicas of a candidate go."""
-    policies, clusters = inputs.desired.policies, inputs.desired.clusters
-    return [each for each in placements if cluster_subset(each, policies[each.workload], clusters) == candidate.key]
 
 
 def _leave(inputs: PassInput, departure: Departure) -> Change:

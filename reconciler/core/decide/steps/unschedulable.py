@@ -22,7 +22,6 @@ from reconciler.core.decide.steps.relocate import may_leave, relocate
 from reconciler.core.decide.steps.transfer import NO_NODE, Departure
 from reconciler.core.ledger import lifecycle
 from reconciler.core.observe.demand import unseen
-from reconciler.core.spread.placement_subset import cluster_subset
 from reconciler.core.workloads import replica_count
 from reconciler.model.capacity import ClusterObservation, PendingPods
 from reconciler.model.placement import Placement, placement_path
@@ -75,7 +74,7 @@ def _patience(inputs: PassInput, placement: Placement) -> _Patience | None:
     if policy.spread is None:
         window, rest = max(policy.scale_up_window, _LEAST_WAIT), max(policy.cool_down, _LEAST_WAIT)
         return _Patience(window=window, rest=rest, where=placement.cluster)
-    subset = cluster_subset(placement, policy, inputs.desired.clusters)[1]
+    subset = inputs.slot(placement)[1]
     if policy.spread.reschedule is None or not policy.spread.gives_up(subset):
         return None
     window, rest = policy.spread.reschedule, policy.spread.recovery
