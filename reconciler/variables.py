@@ -17,7 +17,7 @@ from reconciler.core.engines.webhook import read_endpoint
 from reconciler.environment import PREFIX
 from reconciler.errors import Problem
 from reconciler.model.events.event import Endpoint
-from reconciler.model.units import ONE, parse_duration, parse_quantity
+from reconciler.model.units import ONE, parse_duration, parse_quantity, quantity_hint
 
 _BRANCH = re.compile(r"(?!.*(\.\.|@\{|//|\.lock(/|$)|/\.))[A-Za-z0-9_][\w./@+-]*(?<![/.])", re.ASCII)
 _LISTEN = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([^\s:/\[\]]*)):([0-9]{1,5})")
@@ -109,7 +109,7 @@ class Reader:
         try:
             size = parse_quantity(value) // ONE
         except ValueError as error:
-            self.refuse(name, str(error), "1Gi")
+            self.problems.append(Problem(path=PREFIX + name, message=str(error), hint=quantity_hint(value)))
             return default
         if size < 1 << 20:
             self.refuse(name, f"{value!r} is less than 1Mi", "1Gi")

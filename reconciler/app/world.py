@@ -42,9 +42,10 @@ GARBAGE = 20_000
 """New objects after which Python searches for cycles: a pass makes many objects and hardly any cycle, and each search
 stops all threads."""
 
-NO_OBSERVATIONS = "no observations: every cluster counts as unseen and nothing new is placed"
+NO_OBSERVATIONS = "no cluster can be seen, so nothing new is placed"
 WITHOUT_OBSERVATIONS = (
-    f"{NO_OBSERVATIONS} (pass --kubeconfig PATH or --observations PATH, or to `run` --listen and a push token)"
+    f"{NO_OBSERVATIONS} (pass --kubeconfig PATH or --observations PATH; `run` also takes observations by HTTP, with"
+    " --listen and OVERSPILL_PUSH_TOKEN_FILE)"
 )
 
 log = structlog.get_logger("overspill")

@@ -314,7 +314,7 @@ class ExistingPath(click.Path):
         try:
             return super().convert(value, param, ctx)
         except click.BadParameter as error:
-            near = "" if Path(value).exists() else self._nearest(Path(value))
+            near = "" if Path(value).exists() else self._nearest(Path(value)) or _beside(Path(value))
             raise click.BadParameter(f"{error.message.rstrip('.')}{near}.", ctx, param) from error
 
     def _nearest(self, path: Path) -> str:
@@ -326,6 +326,11 @@ class ExistingPath(click.Path):
             return ""
         near = closest(path.name, beside)
         return f" (try '{beside[near]}')" if near else ""
+
+
+def _beside(path: Path) -> str:
+    """Name the directory that a relative path begins in: it may be another one than was meant."""
+    return "" if path.is_absolute() else f" in {Path.cwd()}"
 
 
 class Duration(click.ParamType[timedelta]):

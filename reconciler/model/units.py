@@ -28,6 +28,9 @@ _QUANTITY = re.compile(
     r"([+-]?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40}))(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?[0-9]{1,3}))?"
 )
 _MAX_EXPONENT = 30
+_MAX_LENGTH = 100
+"""Characters of a duration, and of a text for which the meant one is looked for."""
+_DIGITS = re.compile("[0-9]{1,9}")
 _BINARY = ("Ei", "Pi", "Ti", "Gi", "Mi", "Ki")
 _DECIMAL = ("E", "P", "T", "G", "M", "k")
 
@@ -51,6 +54,32 @@ def parse_quantity(text: str) -> Quantity:
     return Quantity(-(-amount // 10 ** max(0, -power)))
 
 
+_MEANT_QUANTITY = re.compile(r"([0-9]{1,40}(?:\.[0-9]{1,9})?)\s*+(?:(m)|([kmgtpe])?(i)?(b(?:ytes?)?)?)", re.IGNORECASE)
+_NUMBER_WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+
+
+def quantity_hint(text: str) -> str:
+    """Return the hint for a text that is no quantity: ``try 16G`` for ``16GB``, else examples of the grammar."""
+    meant = _meant_quantity(text.strip())
+    return f"try {meant}" if meant else "try 1, 500m or 8Gi"
+
+
+def _meant_quantity(text: str) -> str:
+    """Return the quantity that ``16 GB``, ``8gib`` or ``two`` means; empty where none is to be seen."""
+    if text.lower() in _NUMBER_WORDS:
+        return str(_NUMBER_WORDS.index(text.lower()) + 1)
+    words = _MEANT_QUANTITY.fullmatch(text) if len(text) <= _MAX_LENGTH else None
+    if words is None:
+        return ""
+    number, small, prefix, binary, _ = words.groups()
+    if small:  # Kubernetes writes "M" for millions and "m" for thousandths
+        return f"{number}{small}"
+    prefix = (prefix or "").upper()
+    if binary:
+        return f"{number}{prefix}i" if prefix else ""
+    return f"{number}{'k' if prefix == 'K' else prefix}"
+
+
 def format_quantity(quantity: Quantity) -> str:
     """Write a quantity in the shortest exact form that Kubernetes reads: ``4``, ``500m``, ``8Gi``."""
     if quantity % ONE:
@@ -70,8 +99,13 @@ def format_quantity(quantity: Quantity) -> str:
 _UNITS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
 _DURATION = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{1,9})?[dhms])+")
 _PART = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)([dhms])")
-_MEANT = re.compile(r"\s*+([0-9]+)\s*+(d|h|m|s|days?|hours?|hrs?|min(?:ute)?s?|sec(?:ond)?s?|)\s*+", re.IGNORECASE)
-_MAX_LENGTH = 100
+_MEANT_PART = re.compile(
+    r"([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*+(w|weeks?|d|days?|h|hours?|hrs?|m|min(?:ute)?s?|s|sec(?:ond)?s?)(?![a-z])"
+    r"(?:\s*+,|\s++and(?![a-z]))?\s*+",
+    re.IGNORECASE,
+)
+_ISO_8601 = re.compile(r"P(?:[0-9.]{1,20}[WD]){0,2}(?:T(?:[0-9.]{1,20}[HMS]){1,3})?", re.IGNORECASE)
+"""A duration of ISO 8601 without years and months, as ``PT4H``."""
 MAX_DURATION = timedelta(days=3650)
 
 
@@ -100,9 +134,24 @@ def bounded_seconds(number: int) -> timedelta:
 
 
 def meant_duration(text: str) -> str:
-    """Return the duration that ``4 hours`` or ``90`` means, as it is written; empty where none is to be seen."""
-    words = _MEANT.fullmatch(text)
-    return f"{words[1]}{words[2][0].lower() if words[2] else 's'}" if words else ""
+    """Return the duration that ``4 hours``, ``1h 30 min``, ``PT4H`` or ``90`` means; empty where none is to be seen."""
+    text = text.strip()
+    if len(text) > _MAX_LENGTH:
+        return ""
+    if _DIGITS.fullmatch(text):
+        return f"{text}s"
+    if _ISO_8601.fullmatch(text):
+        text = re.sub("[PT]", " ", text.upper()).strip()
+    meant, end = "", 0
+    while end < len(text):
+        part = _MEANT_PART.match(text, end)
+        if part is None:
+            return ""
+        number, unit, end = part[1], part[2][0].lower(), part.end()
+        if unit == "w":
+            number, unit = f"{Decimal(number) * 7:f}", "d"
+        meant += number + unit
+    return meant if _DURATION.fullmatch(meant) else ""
 
 
 def _suggest(text: str) -> str:

@@ -68,8 +68,13 @@ def nearest(name: str, candidates: Iterable[str]) -> str:
     close = closest(name, names)
     if close:
         return f"try {close!r}"
-    listed = ", ".join(islice(names, MAX_LISTED))
-    return f"there are {listed}" + (f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else "")
+    return "there are " + listed(names)
+
+
+def listed(names: Collection[str]) -> str:
+    """List names for a hint; those beyond `MAX_LISTED` are counted."""
+    some = ", ".join(islice(names, MAX_LISTED))
+    return some + (f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else "")
 
 
 def _afforded(name: str, candidates: Iterable[str]) -> Collection[str]:

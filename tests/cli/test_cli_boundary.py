@@ -154,7 +154,7 @@ def test_flag_is_stronger_than_its_variable(overspill: Terminal, see: Callable[.
 def test_repository_that_is_gone_is_refused_without_its_password(overspill: Terminal, tmp_path: Path) -> None:
     overspill.env["OVERSPILL_REPO"] = str(tmp_path / "gone.git")
     result = overspill("plan")
-    assert (result.exit_code, "check the repository's URL" in result.stderr) == (1, True)
+    assert (result.exit_code, "the directory does not exist (try " in result.stderr) == (1, True)
     password = "hunter" + "2"
     overspill.env["OVERSPILL_REPO"] = f"https://ann:{password}@127.0.0.1:1/fleet.git"
     result = overspill("plan")

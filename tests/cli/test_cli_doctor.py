@@ -309,7 +309,7 @@ def test_without_a_kubeconfig_files_tell_of_clusters(
     assert re.fullmatch(r"observation: 2h\S* old, and the Fleet's observationMaxAge is 2m", rows[1][2])
     assert rows[2][2] == "API server: no kubeconfig is named, so nobody can be asked"
     overspill.env["KUBECONFIG"] = str(ready.kubeconfig)
-    assert f"not taken by itself (to look at its clusters, pass --kubeconfig {ready.kubeconfig})" in (
+    assert f"not read by default (to look at its clusters, pass --kubeconfig {ready.kubeconfig})" in (
         overspill("doctor").stderr
     )
 

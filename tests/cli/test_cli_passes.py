@@ -254,7 +254,7 @@ def test_run_tells_a_problem_when_it_comes_and_when_it_goes(
 def test_run_without_remote_or_observations_says_both_and_shows_no_password(daemon: Callable[..., Daemon]) -> None:
     password = "hunter" + "2"
     running = daemon(OVERSPILL_REPO=f"https://ann:{password}@127.0.0.1:1/fleet.git", OVERSPILL_OBSERVATIONS="")
-    running.wait_for("no observations: every cluster counts as unseen")
+    running.wait_for("no cluster can be seen, so nothing new is placed")
     running.wait_for("backing off")
     assert running.end(signal.SIGTERM) == 0
     assert not any(password in line for line in running.lines)

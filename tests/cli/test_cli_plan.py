@@ -154,13 +154,13 @@ def test_observations_that_are_too_old_are_to_be_written_anew(
     overspill: Terminal, see: See, observations: Path, command: tuple[str, ...]
 ) -> None:
     see()
-    assert "write the observations anew" not in overspill(*command).stderr
+    assert "write newer observations" not in overspill(*command).stderr
     seen = observations / "worker-1.json"
     told = json.loads(seen.read_text())
     seen.write_text(json.dumps({**told, "observedAt": "2026-01-01T00:00:00Z", "workloads": []}))
     result = overspill(*command)
     assert "PrimaryUnseen" in result.stdout or "was last observed" in result.stdout
-    assert f"{observations}: a primary counts as unseen (write the observations anew" in result.stderr
+    assert f"{observations}: a primary is missing or too old there, and counts as unseen (write newer" in result.stderr
 
 
 def test_plan_without_observations_says_how_to_give_them(overspill: Terminal, tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_plan_without_observations_says_how_to_give_them(overspill: Terminal, tm
     overspill.env["KUBECONFIG"] = str(tmp_path / "kubectl's")
     result = overspill("plan")
     assert result.exit_code == 0
-    assert "no observations" in result.stderr
+    assert "no cluster can be seen, so nothing new is placed" in result.stderr
     assert "--observations" in result.stderr
     (tmp_path / "kubectl's").touch()
     assert f"pass --kubeconfig {shlex.quote(overspill.env['KUBECONFIG'])}" in overspill("plan").stderr

@@ -176,7 +176,7 @@ def test_remote_that_vanishes_and_comes_back_is_taken_up_again(fleet: Fleet) -> 
     fleet.remote.rename(away)
     with fleet.daemon() as process:
         tell = until_told(process, "refused; trying again at each poll")
-        assert "not appear to be a git repository" in tell
+        assert "the directory does not exist (try " in tell
         away.rename(fleet.remote)
         until(fleet.bursts)
         until_told(process, "working again")

@@ -28,8 +28,8 @@ def limited(amount: str) -> str:
 
 LIMIT = "spec.template.spec.containers[0].resources.limits"
 BROKEN = {
-    "a word": (limited("eight"), LIMIT, "'eight' is not a quantity (try 1, 500m or 8Gi)"),
-    "a unit that is none": (limited("8GiB"), LIMIT, "'8GiB' is not a quantity (try 1, 500m or 8Gi)"),
+    "a word": (limited("eight"), LIMIT, "'eight' is not a quantity (try 8)"),
+    "a unit that is none": (limited("8GiB"), LIMIT, "'8GiB' is not a quantity (try 8Gi)"),
     "less than nothing": (limited("-1"), LIMIT, "'-1' is negative (try 1, 500m or 8Gi)"),
     "a list": (limited("[1]"), LIMIT, "'[1]' is not a quantity (try 1, 500m or 8Gi)"),
     "an operator of a toleration": (

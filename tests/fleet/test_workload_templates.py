@@ -415,6 +415,16 @@ def test_a_part_that_no_step_applies_is_a_warning():
     ]
 
 
+def test_a_misspelt_step_is_one_problem():
+    misspelt = TEMPLATE.replace("  - name: server\n    type: manifest\n", "  - name: servr\n    type: manifest\n")
+    assert misspelt != TEMPLATE
+    desired = with_template(misspelt)
+    assert [line.rpartition(": ")[2] for line in errors(desired)] == [
+        "step servr references manifest servr that doesn't exist (try 'server')"
+    ]
+    assert warnings(desired) == []
+
+
 def test_a_number_that_a_template_writes_out_is_written_anew_for_each_placement():
     written, literal = with_template(TEMPLATE), with_template(TEMPLATE.replace('"{{ replicas }}"', "1"))
     assert warnings(literal) == []

@@ -94,10 +94,21 @@ def test_branches_of_other_names_are_not_fetched(remote, tmp_path):
         assert repository.entries(tips.output)[0].path == "a"
 
 
-def test_no_repository_at_the_url_is_for_a_person_to_mend(tmp_path):
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        ("fleeet.git", r"the directory does not exist \(try .*/fleet.git\)"),
+        ("nothing", r"the directory does not exist \(try another path"),
+        ("no/where", r"no does not exist \(try another path"),
+        ("file", r"is a file \(name the directory"),
+    ],
+)
+def test_no_repository_on_this_machine_is_for_a_person_to_mend(tmp_path, path, why):
+    (tmp_path / "fleet.git").mkdir()
+    (tmp_path / "file").write_text("kind: Fleet")
     with (
-        GitRepository(str(tmp_path / "nothing.git"), cache=tmp_path / "cache") as repository,
-        pytest.raises(InvalidInput, match=r"not appear to be a git repository.*check the repository's URL"),
+        GitRepository(str(tmp_path / path), cache=tmp_path / "cache") as repository,
+        pytest.raises(InvalidInput, match=why),
     ):
         repository.fetch()
 

@@ -16,6 +16,7 @@ from reconciler.model.units import (
     format_quantity,
     parse_duration,
     parse_quantity,
+    quantity_hint,
     total,
 )
 
@@ -49,6 +50,28 @@ def test_quantities_are_read_as_kubernetes_does(text: str, nano: int) -> None:
     assert parse_quantity(text) == nano
 
 
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("16GB", "try 16G"),
+        ("16 GiB", "try 16Gi"),
+        ("512mb", "try 512M"),
+        ("500 m", "try 500m"),
+        ("8gib", "try 8Gi"),
+        ("4K", "try 4k"),
+        ("1.5tb", "try 1.5T"),
+        ("one", "try 1"),
+        ("100 bytes", "try 100"),
+        ("8i", "try 1, 500m or 8Gi"),
+        ("lots", "try 1, 500m or 8Gi"),
+    ],
+)
+def test_a_wrong_quantity_comes_with_what_was_meant(text: str, hint: str) -> None:
+    assert quantity_hint(text) == hint
+    with pytest.raises(ValueError, match="is not a quantity"):
+        parse_quantity(text)
+
+
 @pytest.mark.parametrize("text", ["", "1 Gi", "5K", "1.5.5", "--1", "0x10", "1e", "Gi", "1e99"])
 def test_what_kubernetes_refuses_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"quantity|range"):
@@ -68,7 +91,20 @@ def test_durations_are_read_as_egs_writes_them(text: str, seconds: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "hint"), [("4 hours", "try '4h'"), ("90", "try '90s'"), ("10 min", "try '10m'"), ("soon", "try '10m'")]
+    ("text", "hint"),
+    [
+        ("4 hours", "try '4h'"),
+        ("90", "try '90s'"),
+        ("10 min", "try '10m'"),
+        ("1 h and 30 min", "try '1h30m'"),
+        ("1 hour, 30 minutes", "try '1h30m'"),
+        ("2 weeks", "try '14d'"),
+        ("PT4H", "try '4h'"),
+        ("P1DT12H", "try '1d12h'"),
+        ("P1M", "try '10m' or"),  # a month
+        ("5ms", "try '10m' or"),
+        ("soon", "try '10m' or"),
+    ],
 )
 def test_a_wrong_duration_is_refused_with_what_was_meant(text: str, hint: str) -> None:
     with pytest.raises(ValueError, match=hint):

@@ -180,10 +180,10 @@ def test_one_cluster_twice_is_an_error():
         ),
         (
             ("memory: 512Gi", "memory: 512 Gi"),
-            "9: pools[0].allocatable.memory: '512 Gi' is not a quantity (try 4, '500m' or '8Gi')",
+            "9: pools[0].allocatable.memory: '512 Gi' is not a quantity (try 512Gi)",
         ),
-        (("cpu: 1500m", "cpu: -1"), "12: pools[0].nodes[0].used.cpu: '-1' is negative (try 4, '500m' or '8Gi')"),
-        (("cpu: 1500m", "cpu: true"), "12: pools[0].nodes[0].used.cpu: must be an amount (try 4, '500m' or '8Gi')"),
+        (("cpu: 1500m", "cpu: -1"), "12: pools[0].nodes[0].used.cpu: '-1' is negative (try 1, 500m or 8Gi)"),
+        (("cpu: 1500m", "cpu: true"), "12: pools[0].nodes[0].used.cpu: must be an amount (try 1, 500m or 8Gi)"),
         (("wanted: 8", "wanted: -8"), "24: workloads[0].wanted: -8 is less than 0"),
         (("  wanted: 8\n", ""), "21: workloads[0].wanted: is required"),
         (("groupSize: 4", "groupSize: 0"), "39: workloads[0].replica.groupSize: 0 is less than 1"),

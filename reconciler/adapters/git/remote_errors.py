@@ -11,11 +11,13 @@ import shlex
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from reconciler.adapters.git.known_hosts import are_keys_known
 from reconciler.adapters.git.remote import Remote
 from reconciler.errors import Conflict, HostKeyChanged, InvalidInput, OverspillError, Transient, one_line
+from reconciler.text.spelling import closest
 
 RATE_LIMIT_PAUSE = timedelta(seconds=30)
 """First wait after a rate limit; git does not pass on the host's Retry-After."""
@@ -378,9 +380,24 @@ _MAY_NOT = re.compile(
 _DECLINED = re.compile(r"declined|GH\d{3}|rule violations|hook")
 
 
+def _missing(path: Path) -> str:
+    """Say what of a path does not exist on this machine, with the nearest directory beside it."""
+    if not path.parent.is_dir():
+        return f"{path.parent} does not exist (try another path, or a URL)"
+    try:
+        near = closest(path.name, (each.name for each in path.parent.iterdir() if each.is_dir()))
+    except OSError:
+        near = ""
+    return f"the directory does not exist (try {path.parent / near if near else 'another path, or a URL'})"
+
+
 def failure(doing: str, stderr: str, remote: Remote) -> OverspillError:
     """Return the error of a failed command, from what was said: `stderr` is redacted already."""
     said = stderr[-_MOST:]
+    if remote.directory and not remote.directory.exists():
+        return InvalidInput(f"{doing}: {_missing(remote.directory)}")
+    if remote.directory and "invalid gitfile format" in said and remote.directory.is_file():
+        return InvalidInput(f"{doing}: is a file (name the directory of the repository)")
     if remote.directory and "not appear to be a git repository" in said and remote.directory.is_dir():
         there = shlex.quote(str(remote.directory))
         begin = f"git init -b main {there} && git -C {there} add -A && git -C {there} commit -m 'Begin the fleet'"

@@ -26,7 +26,7 @@ def warn_without_observations(settings: Settings) -> None:
     if not (settings.observations or settings.kubeconfig or settings.in_cluster):
         usual = _usual_flag()
         printing.warn(
-            f"{NO_OBSERVATIONS} (kubectl's kubeconfig is not taken by itself: pass {usual}, or --observations PATH)"
+            f"{NO_OBSERVATIONS} (pass {usual}, which is not read by default, or --observations PATH)"
             if usual
             else WITHOUT_OBSERVATIONS
         )
@@ -38,9 +38,9 @@ def tell_losses(losses: Iterable[BranchLoss]) -> None:
 
 
 def note_usual_kubeconfig(settings: Settings) -> None:
-    """Tell that kubectl's kubeconfig, where there is one, is not taken by itself: it may lead to other clusters."""
+    """Tell that kubectl's kubeconfig, where there is one, is not read by default: it may lead to other clusters."""
     if settings.kubeconfig is None and not settings.in_cluster and (usual := _usual_flag()):
-        printing.note(f"note: kubectl's kubeconfig is not taken by itself (to look at its clusters, pass {usual})")
+        printing.note(f"note: kubectl's kubeconfig is not read by default (to look at its clusters, pass {usual})")
 
 
 def _usual_flag() -> str:
@@ -54,8 +54,8 @@ def warn_of_old_observations(settings: Settings, suppressed: Iterable[Suppressed
     files = settings.observations and not (settings.kubeconfig or settings.in_cluster)
     if files and any(refusal.reason is Reason.PRIMARY_UNSEEN for refusal in suppressed):
         printing.warn(
-            f"{settings.observations}: a primary counts as unseen (write the observations anew: the Fleet's"
-            " observationMaxAge says how old they may be)"
+            f"{settings.observations}: a primary is missing or too old there, and counts as unseen (write newer"
+            " observations; the Fleet's observationMaxAge says how old they may be)"
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from reconciler.core.capacity.chart_gangs import GROUP_SIZE
@@ -207,12 +207,7 @@ def _workload_ref(file: WorkloadTemplateFile, spec: DeploySpec, findings: list[F
     In this order: our annotation, EGS's status, the first Helm step, the first manifest step that has replicas.
     """
     loc: Loc = ("metadata", "annotations", WORKLOAD)
-    for key in file.metadata.annotations:
-        if key.startswith("overspill.dev/") and key not in _ANNOTATIONS:
-            hint = nearest(key, _ANNOTATIONS)
-            findings.append(
-                Finding(loc=(*loc[:2], key), message="unknown annotation", hint=hint, severity=Severity.WARNING)
-            )
+    findings += _unknown_annotations(file.metadata.annotations)
     # 1. Our annotation names it.
     written = file.metadata.annotations.get(WORKLOAD)
     if written is not None:
@@ -246,6 +241,8 @@ def _workload_ref(file: WorkloadTemplateFile, spec: DeploySpec, findings: list[F
         ref = _object_ref(resource.manifest, file.spec.namespaces) if resource is not None else None
         if ref is not None:
             return ref
+    if deploy_spec.has_unknown_step(spec):
+        return None
     findings.append(
         Finding(
             loc=_UNCOUNTED,
@@ -255,6 +252,15 @@ def _workload_ref(file: WorkloadTemplateFile, spec: DeploySpec, findings: list[F
         )
     )
     return None
+
+
+def _unknown_annotations(annotations: Mapping[str, str]) -> Iterator[Finding]:
+    """Warn of annotations of ours that nothing reads."""
+    for key in annotations:
+        if key.startswith("overspill.dev/") and key not in _ANNOTATIONS:
+            loc: Loc = ("metadata", "annotations", key)
+            hint = nearest(key, _ANNOTATIONS)
+            yield Finding(loc=loc, message="unknown annotation", hint=hint, severity=Severity.WARNING)
 
 
 def _object_ref(manifest: Mapping[str, Json], namespaces: list[str]) -> WorkloadRef | None:

@@ -13,7 +13,7 @@ from reconciler.core.schema.strict_model import Strict
 from reconciler.core.schema.yaml import MAX_PROBLEMS
 from reconciler.model.workload import Json
 from reconciler.text.findings import Finding, Loc, shortened
-from reconciler.text.spelling import suggested
+from reconciler.text.spelling import listed, suggested
 
 _WANTED = {
     "string_type": "text",
@@ -63,7 +63,7 @@ def _finding(details: ErrorDetails, model: type[BaseModel]) -> Finding:
     if kind in ("enum", "literal_error"):
         return _not_one_of(loc, given, str(context["expected"]))
     if kind in _WANTED:
-        return _wrong_type(loc, _WANTED[kind], given)
+        return _wrong_type(loc, _WANTED[kind], given, _field_names(model, loc) if kind.startswith("model") else ())
     if kind in _BOUNDS:
         word, key = _BOUNDS[kind]
         return Finding(loc=loc, message=f"{_shown(given)} is {word} {context[key]:g}")
@@ -101,7 +101,7 @@ def _unknown_field(loc: Loc, model: type[BaseModel]) -> Finding:
     owner = _model_at(model, loc[:-1])
     if owner is not None and issubclass(owner, Strict) and (hint := owner.strangers.get(str(loc[-1]))):
         return Finding(loc=loc, message="unknown field", hint=hint)
-    names = sorted(field.alias or name for name, field in owner.model_fields.items()) if owner else []
+    names = _field_names(model, loc[:-1])
     guess = suggested(str(loc[-1]), names)
     return Finding(
         loc=loc,
@@ -122,13 +122,23 @@ def _not_one_of(loc: Loc, given: Json, expected: str) -> Finding:
     )
 
 
-def _wrong_type(loc: Loc, wanted: str, given: Json) -> Finding:
-    """Report a value of the wrong type, with the spelling of the right one."""
+def _field_names(model: type[BaseModel], loc: Loc) -> tuple[str, ...]:
+    """Return the fields of the node at `loc`, as files write them."""
+    owner = _model_at(model, loc)
+    return tuple(sorted(field.alias or name for name, field in owner.model_fields.items())) if owner else ()
+
+
+def _wrong_type(loc: Loc, wanted: str, given: Json, fields: tuple[str, ...] = ()) -> Finding:
+    """Report a value of the wrong type, with the spelling of the right one, or the `fields` of the right mapping."""
     hint = ""
     if wanted == "text" and isinstance(given, (bool, int, float)):
         hint = f"try '{_shown(given)}' in quotes"
     elif wanted == "a list" and isinstance(given, str):
         hint = f"try [{shortened(given)}]"
+    elif wanted == "a list" and isinstance(given, dict):
+        hint = "try a list of one: begin it with a dash"
+    elif fields:
+        hint = f"known here: {listed(fields)}"
     elif wanted.endswith("number") and isinstance(given, str) and _NUMBERS[wanted].fullmatch(given):
         hint = f"try {given} without quotes"
     elif wanted == "a whole number" and isinstance(given, str) and (seconds := _SECONDS.fullmatch(given)):

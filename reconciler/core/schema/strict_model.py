@@ -22,7 +22,7 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
 from reconciler.model.ids import is_name
-from reconciler.model.units import Quantity, Resources, format_duration, parse_duration, parse_quantity
+from reconciler.model.units import Quantity, Resources, format_duration, parse_duration, parse_quantity, quantity_hint
 from reconciler.model.workload import Json
 from reconciler.text.findings import shortened
 
@@ -133,14 +133,14 @@ def _path_pattern(text: str) -> str:
 def _quantity(value: Json) -> int:
     """Read a quantity that may be a number or a text, as in Kubernetes."""
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        raise refusal("must be an amount", "try 4, '500m' or '8Gi'")
+        raise refusal("must be an amount", quantity_hint(""))
     text = value if isinstance(value, str) else str(value)
     if len(text) > _LONGEST:
-        raise refusal(f"{shortened(text)!r} is not a quantity", "try 4, '500m' or '8Gi'")
+        raise refusal(f"{shortened(text)!r} is not a quantity", quantity_hint(""))
     try:
         return _parse(text)
     except ValueError as error:
-        raise refusal(str(error), "try 4, '500m' or '8Gi'") from error
+        raise refusal(str(error), quantity_hint(text)) from error
 
 
 _AS_TEXT = PlainSerializer(format_duration, return_type=str)

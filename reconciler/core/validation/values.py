@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from reconciler.core.expressions.dialect import has_expression
 from reconciler.model.kubernetes.object_schema import Schema
-from reconciler.model.units import parse_quantity
+from reconciler.model.units import parse_quantity, quantity_hint
 from reconciler.model.workload import Json
 from reconciler.text.digits import is_digits
 from reconciler.text.findings import Finding, Loc, shortened
@@ -136,7 +136,7 @@ def _wrong_type(value: Json, wanted: str, loc: Loc) -> Finding:
     if wanted == "string" and not isinstance(value, dict | list):
         hint = "quote it, or end the expression with | string"
     elif wanted == "quantity":
-        hint = "try 1, 500m or 8Gi"
+        hint = quantity_hint(str(value))
     elif isinstance(value, str) and wanted in ("integer", "int32", "int64", "number", "boolean"):
         hint = "leave the quotes out" if is_digits(value) or value in ("true", "false") else ""
     elif wanted == "array":

@@ -15,7 +15,7 @@ from reconciler.core.workloads.builtin_kinds import NO_KINDS, Kinds, kind_of
 from reconciler.core.workloads.paths import at
 from reconciler.core.workloads.pods import pod_template_sites
 from reconciler.model.kubernetes.workload_kind import EACH, PodTemplate
-from reconciler.model.units import parse_quantity
+from reconciler.model.units import parse_quantity, quantity_hint
 from reconciler.model.workload import Json
 from reconciler.text.digits import is_digits
 from reconciler.text.findings import Finding, Loc, shortened
@@ -180,7 +180,7 @@ def _quantities(value: Json, loc: Loc) -> Iterator[Finding]:
         try:
             parse_quantity(str(amount))
         except ValueError as error:
-            yield Finding(loc=(*loc, name), message=shortened(str(error)), hint="try 1, 500m or 8Gi")
+            yield Finding(loc=(*loc, name), message=shortened(str(error)), hint=quantity_hint(str(amount)))
 
 
 def _check_word(words: tuple[str, ...], value: Json, loc: Loc) -> Iterator[Finding]:

@@ -240,6 +240,7 @@ def _parts(spec: DeploySpec) -> Iterable[Finding]:
         yield Finding(loc=("spec",), message="deploys nothing", hint=hint)
         return
     applied = {(step.type, step.name) for step in spec.steps}
+    misspelt = has_unknown_step(spec)
     for kind, names in _names(spec).items():
         field, word = _LISTS[kind]
         seen: set[str] = set()
@@ -252,7 +253,7 @@ def _parts(spec: DeploySpec) -> Iterable[Finding]:
                 yield Finding(loc=(*loc, "name"), message=message)
             elif name in seen:
                 yield Finding(loc=(*loc, "name"), message=f"another {word} is called {name}")
-            elif spec.steps and (kind, name) not in applied:
+            elif spec.steps and (kind, name) not in applied and not misspelt:
                 yield Finding(
                     loc=loc,
                     message=f"no step applies {word} {name}",
@@ -291,6 +292,12 @@ def _steps(spec: DeploySpec) -> Iterable[Finding]:
                 loc=loc, message=f"{step.type} {step.name} is already an earlier step", hint="try removing one"
             )
         seen.add(step)
+
+
+def has_unknown_step(spec: DeploySpec) -> bool:
+    """Return whether a step names no part: that is an error, and which parts the steps apply is not known."""
+    listed = _names(spec)
+    return any(step.name not in listed[step.type] for step in spec.steps)
 
 
 def _names(spec: DeploySpec) -> Mapping[StepType, tuple[str, ...]]:
