@@ -21,11 +21,25 @@ from reconciler.model.capacity import PendingPods
 from reconciler.model.end_reason import EndReason
 from reconciler.model.gpr import WorkspaceLimits
 from reconciler.model.ids import ClusterName
+from reconciler.model.kubernetes.scheduling import Taint, Toleration
 from reconciler.model.ledger import Ledger
 from reconciler.model.placement import Restraint, RestraintKind
 from reconciler.model.plan import Change, Plan
 from reconciler.model.policy import Availability, BurstPolicy, ClusterPreference, Distribution, StrategyName
-from tests.builders.inputs import NOW, VLLM, cluster, desired, free, inputs, ledger, ordering, placement, seconds, short
+from tests.builders.inputs import (
+    NOW,
+    VLLM,
+    cluster,
+    desired,
+    free,
+    inputs,
+    ledger,
+    ordering,
+    placement,
+    seconds,
+    shape,
+    short,
+)
 
 NAMES = ("worker-2", "worker-3", "worker-4", "worker-5")
 BALANCED = Distribution(strategy=StrategyName.BALANCED)
@@ -220,6 +234,22 @@ def test_a_cluster_that_is_being_emptied_gives_up_all() -> None:
     plan = made(None, ledger(placement("worker-2", 3)), free("worker-2", 8), free("worker-3", 8), wanted=wanted)
     assert [where(change) for change in plan.changes] == [("worker-2", 3), ("worker-3", 3)]
     assert "gets none (it is Draining)" in plan.changes[0].detail
+
+
+def test_full_cluster_keeps_as_many_that_tolerate_its_noexecute_taint_as_without_the_taint() -> None:
+    pods = shape(tolerations=(Toleration(key="dedicated", operator="Exists"),))
+    stays = placement("worker-2", 2, shape=pods)
+    there = ledger(stays, placement("worker-3", 2, shape=pods))
+    seen = short(4, replica=pods), free("worker-2", 0, bound={stays.name: 2}), free("worker-3", 8)
+    policy = ordering("worker-2", "worker-3", distribution=BALANCED)
+
+    def rebalanced(*taints: Taint) -> Counter[str]:
+        clusters = cluster("worker-1"), cluster("worker-2", taints=taints), cluster("worker-3")
+        wanted = desired(policy, clusters=clusters)
+        return counts(after(there, rebalance(inputs(*seen, wanted=wanted, there=there), VLLM, by="Ann")))
+
+    evicting = Taint(key="dedicated", effect="NoExecute")
+    assert rebalanced(evicting) == rebalanced() == {"worker-2": 1, "worker-3": 3}
 
 
 @pytest.mark.parametrize("blind", [True, False], ids=["unseen", "cordoned"])

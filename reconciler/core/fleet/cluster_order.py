@@ -17,7 +17,7 @@ from reconciler.model.candidate import Candidate
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
 from reconciler.model.kubernetes.scheduling import Taint, Toleration
 from reconciler.model.kubernetes.workload_spread import Subset
-from reconciler.model.placement import ClusterSubset
+from reconciler.model.placement import ClusterSubset, Placement
 from reconciler.model.plan import Reason, Refusal
 from reconciler.model.policy import Availability, BurstPolicy, Cluster, ClusterPreference, Desired, Renewal, Workspace
 from reconciler.text.wording import sanitize
@@ -297,6 +297,12 @@ class ClusterOrder:
         evicting = (taint for taint in cluster.taints if taint.effect == "NoExecute")
         taint = untolerated_taint(policy.tolerations + tolerations, evicting)
         return None if taint is None else tainted(cluster, taint, policy, workload)
+
+    def exclusion_of(self, placement: Placement) -> Refusal | None:
+        """Return why a placement may not be on its cluster, by the tolerations of its pods and for its subset."""
+        return self.exclusion(
+            placement.workload, placement.cluster, subset=placement.subset, tolerations=placement.shape.tolerations
+        )
 
     def _outside_spread(self, workload: WorkloadId, cluster: Cluster, subset: str) -> Refusal | None:
         """Say why the WorkloadSpread of a workload keeps it off a cluster; None where it does not.

@@ -199,8 +199,9 @@ class _Rebalance:
 
     def _gone(self, place: ClusterSubset) -> Refusal | None:
         """Say why a workload may not even keep what it has on a cluster or for a subset; None where it may."""
-        cluster, subset = place
-        exclusion, spread = self.inputs.reach.exclusion(self.workload, cluster), self.policy.spread
+        (cluster, subset), spread = place, self.policy.spread
+        excluded = (self.inputs.reach.exclusion_of(placement) for placement in self._on(place))
+        exclusion = next(filter(None, excluded), None)
         if exclusion is not None or spread is None or place in self.candidates:
             return exclusion
         state = f"not in subset {sanitize(subset)}" if subset else "in no subset"

@@ -163,9 +163,7 @@ class PassInput:
         """Return why a placement has to leave its cluster, as far as files are certain; None where it may stay."""
         if placement.workload not in self.desired.policies:
             return None
-        refusal = self.reach.exclusion(
-            placement.workload, placement.cluster, subset=placement.subset, tolerations=placement.shape.tolerations
-        )
+        refusal = self.reach.exclusion_of(placement)
         return None if refusal is not None and refusal.reason in ABSENT and not self.absence_counts else refusal
 
     @property
