@@ -20,6 +20,9 @@ from reconciler.model.manifest_source import MadeFrom
 from reconciler.model.placement import RestraintKind
 from reconciler.model.plan import Change, Plan, Reason
 from reconciler.model.policy import BurstPolicy, Desired, Distribution, Renewal, StrategyName
+from tests.builders.gangs import JOB
+from tests.builders.group_bursts import fleet as gang_fleet
+from tests.builders.group_bursts import lacks
 from tests.builders.inputs import (
     NOW,
     VLLM,
@@ -448,6 +451,39 @@ def test_yes_to_a_burst_that_is_not_renewed_places_none_that_is() -> None:
     made = plan(short(3), free("worker-2", 8), wanted=asking(policy=renewed), there=awaited(proposal, approved=True))
     assert placed(made) == []
     assert "it was shown that it is not renewed" in ended(made).detail
+
+
+def asking_for_a_gang() -> Desired:
+    made = gang_fleet(JOB, reads_replicas=False)
+    policies = {workload: replace(policy, approval=ALWAYS) for workload, policy in made.policies.items()}
+    return replace(made, policies=policies)
+
+
+def gang_proposal() -> BurstProposal:
+    return proposed(plan(lacks(5, running=0), free("worker-2", *(8,) * 5), wanted=asking_for_a_gang()))
+
+
+def test_approved_gang_waits_for_a_cluster_that_is_out_of_sight() -> None:
+    there = awaited(gang_proposal(), approved=True)
+    made = plan(lacks(5, running=0), free("worker-3", 8), wanted=asking_for_a_gang(), there=there)
+    assert made.changes == ()
+    assert [suppressed.reason for suppressed in made.suppressed] == [Reason.AWAITING_APPROVAL]
+
+
+def test_settled_proposal_of_a_gang_without_room_is_replaced_by_what_has_room() -> None:
+    later, there = NOW + timedelta(minutes=5), awaited(gang_proposal())
+    rooms = free("worker-2", 8, at=later), free("worker-3", *(8,) * 5, at=later)
+    made = plan(lacks(5, running=0, at=later), *rooms, wanted=asking_for_a_gang(), there=there, now=later)
+    assert kinds(made) == [Action.END_PROPOSAL, Action.PROPOSE]
+    assert shown(proposed(made)) == [("worker-3", 1)]
+
+
+def test_approved_gang_without_room_says_why_of_its_cluster() -> None:
+    there = awaited(gang_proposal(), approved=True)
+    rooms = free("worker-2", 8), free("worker-3", *(8,) * 5)
+    made = plan(lacks(5, running=0), *rooms, wanted=asking_for_a_gang(), there=there)
+    assert kinds(made) == [Action.END_PROPOSAL, Action.PROPOSE]
+    assert ended(made).detail.startswith("worker-2: ")
 
 
 def test_rebalance_begins_nothing_where_an_approval_is_needed() -> None:

@@ -14,6 +14,7 @@ a gang whose replicas are groups   all    any number   one placement, which more
 a gang that does not divide        k      one copy     one placement
 a group of a set that is divided   1      any number   any number
 a request                          all    all its pods as many as it asks for
+a burst that was approved          all    as shown     as shown
 ================================== ====== ============ =====================================
 """
 
@@ -23,6 +24,7 @@ from dataclasses import dataclass, replace
 
 from reconciler.core.capacity.gangs import GangCount, GangWorkload
 from reconciler.core.capacity.pod_requirements import Gang, ManifestPods, PodRequirements
+from reconciler.model.approval import ProposedPlacement
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.policy import SetDivision
 from reconciler.model.workload import WorkloadTemplate
@@ -45,16 +47,23 @@ class PlacementUnit:
     """The gang that its pods are; None where they need not start together."""
     moves: bool = False
     """Whether its replicas are single, and go together on a move alone."""
+    shown: tuple[ProposedPlacement, ...] | None = None
+    """Where a person has approved its replicas: all of them go there, or none. None where nobody is asked."""
 
     @property
     def is_single(self) -> bool:
         """Whether each replica may be placed and taken away alone, be it a pod or a group of pods."""
-        return self.size == 1 and not self.whole
+        return self.size == 1 and not self.whole and self.shown is None
 
     @property
     def is_set(self) -> bool:
         """Whether one cluster has all of it, as of a gang that no policy divides."""
-        return self.gang is not None and not self.is_single
+        return self.gang is not None and (self.size != 1 or self.whole)
+
+    @property
+    def approved(self) -> int:
+        """The replicas that were approved and go together; 0 for none, and for a set, which goes whole anyway."""
+        return 0 if self.is_set else sum(placement.replicas for placement in self.shown or ())
 
     @property
     def is_replica(self) -> bool:
@@ -94,7 +103,7 @@ class PlacementUnit:
     @property
     def step(self) -> int:
         """The replicas by which the workload may grow; 0 where all of it is placed, or nothing."""
-        return _ALL if self.once or self.is_set else self.size
+        return _ALL if self.once or self.is_set or self.shown is not None else self.size
 
     @property
     def why_together(self) -> str:

@@ -280,6 +280,8 @@ def _checked(inputs: PassInput, gate: Gate, made: Sequence[Change], suppressed: 
         return replace(gate, is_open=False, is_tried=True, why=as_clause(refusals[0].message))
     # 4. It cannot be placed, or is another burst now.
     why = "nothing can be placed now" if suppressed is None else as_clause(suppressed.message)
+    if refusals:
+        why = f"{refusals[0].where}: {as_clause(refusals[0].message)}"
     if made:
         why = f"what would be placed now is not what was shown: {describe_difference(gate.proposal.placements, now)}"
     return replace(gate, is_open=False, end=ProposalEnd.NOT_PLACED, why=why)

@@ -96,6 +96,14 @@ class Assignment:
     pods: SetPods | None = None
 
 
+def by_cluster(candidates: Iterable[Candidate]) -> Mapping[ClusterName, list[Candidate]]:
+    """Group candidates by their cluster, in their order."""
+    groups: dict[ClusterName, list[Candidate]] = {}
+    for candidate in candidates:
+        groups.setdefault(candidate.cluster, []).append(candidate)
+    return groups
+
+
 def refuse_beyond_gpr_limit(
     finder: CandidateFinder, workspace: WorkspaceName, new: Iterable[Candidate], *, ended: int = 0
 ) -> tuple[Candidate, Refusal] | None:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from reconciler.core.capacity.units import PlacementUnit
 from reconciler.core.decide.assign import replicas_by_subset, subset_order
+from reconciler.core.decide.assign.approved_slots import assign_approved
 from reconciler.core.decide.assign.assignment import NOT_RELEASED, Assignment, Released, refuse_beyond_gpr_limit
 from reconciler.core.decide.assign.bounds import (
     describe_label_values,
@@ -47,19 +48,22 @@ def assign(
 
     Replicas that stay where they are count for the shares and the bounds of the policy, those that leave do not.
     """
-    # 1. A set, all to one cluster.
+    # 1. As it was approved.
+    if unit.shown is not None:
+        return assign_approved(finder, template, policy, shape, replicas, unit=unit)
+    # 2. A set, all to one cluster.
     if unit.is_set:
         return assign_set(finder, template.workload, shape, replicas, unit=unit, released=released)
-    # 2. Unit by unit, each whole to one cluster.
+    # 3. Unit by unit, each whole to one cluster.
     if not unit.is_single:
         return assign_units(finder, template, policy, shape, replicas, unit=unit, released=released)
-    # 3. Subset by subset, by its WorkloadSpread.
+    # 4. Subset by subset, by its WorkloadSpread.
     if policy.spread is not None:
         return replicas_by_subset.assign_by_subset(finder, template, policy, shape, replicas, released=released)
-    # 4. One cluster after the other.
+    # 5. One cluster after the other.
     if policy.fills_in_order and released.returns is None:
         return _fill(finder, template, policy, shape, replicas, released=released)
-    # 5. Over several clusters at once, by the strategy of the policy.
+    # 6. Over several clusters at once, by the strategy of the policy.
     return _divide(finder, template, policy, shape, replicas, released=released)
 
 

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from reconciler.core.capacity.gpu_models import gpus_of_pod
+from reconciler.core.capacity.units import PlacementUnit
 from reconciler.core.cost.prices import price_of
 from reconciler.core.cost.rate import HourlyRate, hourly_rate
 from reconciler.core.decide.state.pass_input import PassInput
@@ -48,6 +49,10 @@ class Gate:
     def is_closed(self) -> bool:
         """Whether the turn of its workload places nothing."""
         return self.is_new or (self.end is None and not self.is_open and not self.is_trial)
+
+    def unit(self, unit: PlacementUnit) -> PlacementUnit:
+        """Return the unit of its workload's turn: what was approved goes as it was shown."""
+        return replace(unit, shown=self.proposal.placements) if self.is_open else unit
 
 
 Gates: TypeAlias = Mapping[WorkloadId, Gate]

@@ -64,7 +64,7 @@ class _Bursts:
 
     def _turn(self, demand: Demand) -> Turn:
         workload, scale_up = demand.workload, self._scale_up(demand)
-        gate, take = self.working_plan.gates.get(workload), scale_up.decide
+        take = scale_up.decide
         if self._may_grow:
             take = grow_if_short(self.working_plan, self.finder, workload, take)
         inquire = partial(burst_inquiry, self.working_plan, self.finder, workload)
@@ -74,7 +74,7 @@ class _Bursts:
             workload,
             kept_turn(self.working_plan, workload, inquire, take),
             Share(0.0, self.shares.of_workload(workload)),
-            0 if gate is not None and gate.is_open else scale_up.unit.step,
+            scale_up.unit.step,
             need=self._need,
         )
 
@@ -83,7 +83,8 @@ class _Bursts:
         return bool(self.finder.capacity.growing_clusters)
 
     def _scale_up(self, demand: Demand) -> ScaleUp:
-        unit = unit_of_workload(self.inputs, demand.workload)
+        gate, unit = self.working_plan.gates.get(demand.workload), unit_of_workload(self.inputs, demand.workload)
+        unit = unit if gate is None else gate.unit(unit)
         return ScaleUp(inputs=self.inputs, working_plan=self.working_plan, finder=self.finder, demand=demand, unit=unit)
 
     def _need(self, workload: WorkloadId) -> Need | None:

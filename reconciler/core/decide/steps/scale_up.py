@@ -13,12 +13,12 @@ from reconciler.core.capacity.devices import requests_with_devices
 from reconciler.core.capacity.units import PlacementUnit
 from reconciler.core.cost.budgets import describe_used_up
 from reconciler.core.decide.assign import gang_placement
-from reconciler.core.decide.assign.assignment import NOT_RELEASED, Assignment, Released, SetPods
+from reconciler.core.decide.assign.assignment import Assignment, SetPods, by_cluster
 from reconciler.core.decide.assign.copies import WAY_OUT, too_large
 from reconciler.core.decide.assign.replicas_by_cluster import assign
 from reconciler.core.decide.candidates.filter import STALLED_REMEDY
 from reconciler.core.decide.candidates.finder import MOST, CandidateFinder, why_not
-from reconciler.core.decide.state.gate import Gate, describe_waiting
+from reconciler.core.decide.state.gate import describe_waiting
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.turns.queue import Need
@@ -28,20 +28,16 @@ from reconciler.core.observe.demand import next_due, replicas_due
 from reconciler.core.pods.node_affinity import required_labels
 from reconciler.core.workloads.single_run import RUNS_ONCE, describe_second_run
 from reconciler.model.action import Action
-from reconciler.model.approval import BurstProposal
 from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.demand import Demand
 from reconciler.model.end_reason import EndReason
-from reconciler.model.ids import ClusterName
 from reconciler.model.placement import ClusterSubset, RestraintKind
 from reconciler.model.plan import Change, Choice, Reason, Refusal, Shortage, Suppressed
 from reconciler.model.units import Resources, format_duration
 from reconciler.text.wording import as_clause, count, join_names
 
 _SHARED = "room is shared with others that wait"
-_APPROVED = "approved there"
-_UNAPPROVED = "nobody has approved the burst there"
 
 
 def _full(candidate: Candidate, choice: Choice, held: str) -> Refusal:
@@ -86,20 +82,8 @@ class ScaleUp:
     def decide(self) -> None:
         """Place the replicas that are due and have room, and suppress the others with the reason."""
         wanted = self._wanted()
-        if wanted is None:
-            return
-        shape, missing = wanted
-        gate = self.working_plan.gates.get(self.demand.workload)
-        # 1. It waits for an approval.
-        if gate is not None and gate.is_closed:
-            self._await_approval(gate, shape)
-            return
-        # 2. It is approved, and goes to the clusters that were shown.
-        if gate is not None and gate.is_open and not self.unit.is_set:
-            self._place_approved(gate.proposal, shape, missing)
-            return
-        # 3. It goes to as many clusters as it takes.
-        self._place(shape, missing)
+        if wanted is not None:
+            self._place(*wanted)
 
     def need(self) -> Need | None:
         """Return the replicas that its turn would place, and the room for them; None where only the turn can tell.
@@ -107,11 +91,8 @@ class ScaleUp:
         To be called in a trial of the working plan.
         """
         wanted = self._wanted()
-        gate = self.working_plan.gates.get(self.demand.workload)
-        if wanted is None or (gate is not None and gate.is_closed):
+        if wanted is None:
             return Need(replicas=0)
-        if gate is not None and gate.is_open:
-            return None
         shape, missing = wanted
         workload = self.demand.workload
         template, policy = self.inputs.desired.templates[workload], self.inputs.desired.policies[workload]
@@ -152,7 +133,20 @@ class ScaleUp:
         if shape is None or unknown:
             self._suppress(Reason.NO_SHAPE, unknown)
             return None
-        return shape, missing
+        # 6. Nobody has approved it yet.
+        gate = self.working_plan.gates.get(self.demand.workload)
+        if gate is not None and gate.is_closed:
+            proposal = gate.proposal
+            there = self._assign(shape, missing, replace(self.unit, shown=proposal.placements))
+            refusals = () if there.chosen else there.refusals
+            self._suppress(Reason.AWAITING_APPROVAL, describe_waiting(gate), proposal.until, refusals=refusals)
+            return None
+        # 7. Less may be placed than was approved.
+        approved = self.unit.approved or missing
+        if missing < approved:
+            self._suppress(Reason.POLICY_LIMIT, f"{count(missing, 'replica')} of {approved} may be placed now")
+            return None
+        return shape, approved
 
     def _describe_second_run(self) -> str:
         """Say why more of what must run once would do the same work again; empty where it would not."""
@@ -193,8 +187,7 @@ class ScaleUp:
 
     def _place(self, shape: ReplicaShape, missing: int) -> None:
         """Assign missing replicas to clusters, and suppress those that none has room for."""
-        workload = self.demand.workload
-        template, policy = self.inputs.desired.templates[workload], self.inputs.desired.policies[workload]
+        workload, template = self.demand.workload, self.inputs.desired.templates[self.demand.workload]
         unit, here = self.unit, self.working_plan.replicas(workload) if self.unit.is_set else 0
         if here + missing < unit.size:
             self._suppress(Reason.NOTHING_FITS, self._too_large(missing, here), short=missing)
@@ -208,16 +201,14 @@ class ScaleUp:
             reason, message = self.finder.refusals.why_not(alike.refusals, self._fits_nowhere(missing))
             self._suppress(reason, message, alike.until, short=missing, refusals=alike.refusals)
             return
-        assignment = assign(self.finder, template, policy, shape, missing, unit=unit, released=self._approved())
+        assignment = self._assign(shape, missing, unit)
         self._note(assignment.chosen, assignment.refusals, assignment.out_of_reach)
         refusals, choices = assignment.refusals, self._choose(assignment.chosen, assignment.pods)
-        held, changes = self.working_plan.group(workload).clusters, list[Change]()
+        changes = list[Change]()
         for candidate in assignment.chosen:
             choice, pods = choices[candidate.key], assignment.pods
             placed_shape = candidate.shape if pods is None else pods.shape
-            is_new = candidate.cluster not in held  # and says nothing but its shortage
-            lack = "" if is_new else self._describe_shortage(candidate.replicas, missing)
-            changes.append(self._change(candidate, choice, placed_shape, refusals, lack))
+            changes.append(self._change(candidate, choice, placed_shape, refusals, missing))
             if candidate.replicas == candidate.room and unit.is_single:
                 refusals = (*refusals, _full(candidate, choice, self.finder.describe_held(candidate.cluster, shape)))
         self.working_plan.burst(workload, changes)
@@ -246,6 +237,11 @@ class ScaleUp:
             if kind is not None and suppressed is not None and left == missing:
                 self.finder.refusals.suppress(kind, suppressed, self.finder.moment())
 
+    def _assign(self, shape: ReplicaShape, missing: int, unit: PlacementUnit) -> Assignment:
+        template = self.inputs.desired.templates[self.demand.workload]
+        policy = self.inputs.desired.policies[self.demand.workload]
+        return assign(self.finder, template, policy, shape, missing, unit=unit)
+
     def _fits_nowhere(self, replicas: int) -> str:
         return f"{count(replicas, 'replica')} of {self.demand.missing} fit on no cluster"
 
@@ -259,7 +255,7 @@ class ScaleUp:
         choices, capacity = dict[ClusterSubset, Choice](), self.finder.capacity
         workspace = self.demand.workload.workspace
         shared = self.demand.workload in self.working_plan.quotas
-        for cluster, here in _by_cluster(chosen).items():
+        for cluster, here in by_cluster(chosen).items():
             room = capacity.room(cluster, workspace)
             for place, candidate in enumerate(tightest_first(room, here, attrgetter("shape"))):
                 taken = candidate
@@ -273,72 +269,6 @@ class ScaleUp:
                 choices[candidate.key] = self.finder.choice(taken, workspace, room)
                 capacity.take_replicas(cluster, self.demand.workload, candidate.shape, candidate.replicas)
         return choices
-
-    def _await_approval(self, gate: Gate, shape: ReplicaShape) -> None:
-        """Suppress replicas that wait for an approval, with what keeps those that were shown from being placed now."""
-        assessed = [] if self.unit.is_set else self._assess_approved(gate.proposal, shape)
-        refusals = tuple(answer for answer in assessed if isinstance(answer, Refusal))
-        self._suppress(Reason.AWAITING_APPROVAL, describe_waiting(gate), gate.proposal.until, refusals=refusals)
-
-    def _place_approved(self, proposal: BurstProposal, shape: ReplicaShape, missing: int) -> None:
-        """Place what was shown, all of it or nothing."""
-        if missing < proposal.replicas:
-            message = f"{count(missing, 'replica')} of {proposal.replicas} may be placed now"
-            self._suppress(Reason.POLICY_LIMIT, message)
-            return
-        assessed = self._assess_approved(proposal, shape)
-        refusals = tuple(answer for answer in assessed if isinstance(answer, Refusal))
-        if refusals:
-            self._note((), refusals)
-            why = f"{refusals[0].where}: {as_clause(refusals[0].message)}"
-            self._suppress(Reason.NOTHING_FITS, why, refusals=refusals)
-            return
-        chosen = [answer for answer in assessed if isinstance(answer, Candidate)]
-        self._note(chosen, ())
-        choices = self._choose(chosen)
-        lack = self._describe_shortage(proposal.replicas, proposal.replicas)
-        changes = [self._change(each, choices[each.key], each.shape, (), lack) for each in chosen]
-        self.working_plan.burst(self.demand.workload, changes)
-
-    def _assess_approved(self, proposal: BurstProposal, shape: ReplicaShape) -> list[Candidate | Refusal]:
-        """Assess each cluster that was shown for the replicas that were shown there, beside one another."""
-        workload = self.demand.workload
-        template, policy = self.inputs.desired.templates[workload], self.inputs.desired.policies[workload]
-        order = {candidate.key: candidate for candidate in self.finder.order(workload)}
-        answers: list[Candidate | Refusal] = []
-        begun = 0
-        for shown in proposal.placements:
-            candidate = order.get((shown.cluster, shown.subset))
-            if candidate is None:
-                message = f"policy {policy.name} does not burst there any more"
-                answers.append(
-                    Refusal(cluster=shown.cluster, subset=shown.subset, reason=Reason.NOT_IN_POLICY, message=message)
-                )
-                continue
-            answer = self.finder.assess(template, policy, shape, candidate, shown.replicas, more_gprs=begun)
-            begun += not shown.beside
-            answers.append(answer if isinstance(answer, Refusal) else answer.with_replicas(shown.replicas, _APPROVED))
-        return self._assess_beside(answers)
-
-    def _assess_beside(self, answers: Sequence[Candidate | Refusal]) -> list[Candidate | Refusal]:
-        """Refuse the candidates that have no room for their replicas beside the others of their cluster."""
-        workload, refused = self.demand.workload, dict[ClusterSubset, Refusal]()
-        candidates = [answer for answer in answers if isinstance(answer, Candidate)]
-        for cluster, here in _by_cluster(candidates).items():
-            left = self.finder.capacity.room(cluster, workload.workspace).copy()
-            for place, candidate in enumerate(tightest_first(left, here, attrgetter("shape"))):
-                replicas = candidate.replicas
-                room = min(candidate.room, left.count(candidate.shape, MOST)) if place else candidate.room
-                left.take(candidate.shape, replicas)
-                answer = self.finder.assess_domains(workload, candidate, replicas)
-                if room < replicas:
-                    message = f"has room for {room} of {count(replicas, 'replica')}"
-                    answer = Refusal(
-                        cluster=cluster, subset=candidate.subset, reason=Reason.NO_CAPACITY, message=message
-                    )
-                if isinstance(answer, Refusal):
-                    refused[candidate.key] = answer
-        return [answer if isinstance(answer, Refusal) else refused.get(answer.key, answer) for answer in answers]
 
     def _tell_set(self, assignment: Assignment, missing: int, here: int) -> None:
         """Suppress the replicas of a set that have no room; `here` are those that are placed, on one cluster."""
@@ -361,19 +291,6 @@ class ScaleUp:
         reason, message = why_not(refusals, f"{fits}{hint}")
         self._suppress(reason, message, self.finder.next_change(workload), short=missing, refusals=refusals)
 
-    def _approved(self) -> Released:
-        """Close the clusters that nobody has approved a set for; none where no approval is asked for."""
-        workload, gate = self.demand.workload, self.working_plan.gates.get(self.demand.workload)
-        if gate is None or not gate.is_open:
-            return NOT_RELEASED
-        shown = {placement.cluster for placement in gate.proposal.placements}
-        closed = {
-            candidate.key: Refusal(cluster=candidate.cluster, reason=Reason.AWAITING_APPROVAL, message=_UNAPPROVED)
-            for candidate in self.finder.order(workload)
-            if candidate.cluster not in shown
-        }
-        return replace(NOT_RELEASED, closed=closed)
-
     def _due(self) -> int:
         """Count the missing replicas that are due: missing for the scale-up window, and within the policy's limit.
 
@@ -382,9 +299,8 @@ class ScaleUp:
         demand, now = self.demand, self.inputs.now
         policy = self.inputs.desired.policies[demand.workload]
         placed = self.working_plan.replicas(demand.workload)
-        gate = self.working_plan.gates.get(demand.workload)
         # What was proposed has been missing for the window before, and need not be again.
-        window = timedelta() if gate is not None and gate.is_open else policy.scale_up_window
+        window = timedelta() if self.unit.shown is not None else policy.scale_up_window
         due = replicas_due(demand, window, now)
         missing = due - placed
         quota = self.working_plan.quotas.get(demand.workload)
@@ -443,9 +359,9 @@ class ScaleUp:
         choice: Choice,
         shape: ReplicaShape,
         refusals: tuple[Refusal, ...],
-        lack: str,
+        missing: int,
     ) -> Change:
-        """Begin a placement on the chosen cluster, or resize the one that stands there, and say what it lacked."""
+        """Begin a placement on the chosen cluster, or resize the one that stands there for some of the missing."""
         demand, now, cluster = self.demand, self.inputs.now, candidate.cluster
         desired, subset = self.inputs.desired, candidate.subset
         policy = desired.policies[demand.workload]
@@ -465,7 +381,7 @@ class ScaleUp:
             action=Action.RESIZE,
             before=before,
             after=after,
-            detail=lack,
+            detail=self._describe_shortage(candidate.replicas, missing),
             shortage=self._shortage,
             choice=choice,
             refused=refusals,
@@ -529,11 +445,3 @@ class ScaleUp:
                 refusals=refusals,
             )
         )
-
-
-def _by_cluster(candidates: Sequence[Candidate]) -> Mapping[ClusterName, list[Candidate]]:
-    """Group candidates by their cluster, in their order."""
-    by_cluster: dict[ClusterName, list[Candidate]] = {}
-    for candidate in candidates:
-        by_cluster.setdefault(candidate.cluster, []).append(candidate)
-    return by_cluster
