@@ -87,7 +87,7 @@ def _describe_lost_cluster(inputs: PassInput, placement: Placement) -> Iterator[
     policy = inputs.desired.policies.get(placement.workload)
     unit = unit_of_workload(inputs, placement.workload, placement)
     gang = bool(unit.groups(placement.replicas))
-    if not gang and unit.once:
+    if unit.why_kept(placement.replicas, placement.replicas):
         return  # it stays, and is suppressed with the reason
     whole = gang and unit.is_set
     goes = "all of it moves" if whole else "its replicas move"

@@ -31,9 +31,8 @@ from reconciler.text.wording import as_clause, count
 
 def update_pod_templates(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder) -> None:
     """Resize the placements whose replicas have come to be of another number of pods, where the new pods fit."""
-    desired, gangs = inputs.desired, gang_workloads(inputs.desired)
-    for workload in working_plan.placed() if gangs else ():
-        if workload in gangs and workload in desired.policies:
+    for workload in sorted(gang_workloads(inputs.desired)):
+        if workload in inputs.desired.policies and working_plan.of(workload):
             working_plan.decide(workload, partial(_update, inputs, working_plan, finder, workload))
 
 
