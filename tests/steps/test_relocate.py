@@ -219,6 +219,26 @@ def test_a_bound_that_cannot_be_held_is_told_and_moves_nothing_within_the_same_r
     assert held_in_one_region(free("worker-2", 9), moves=0).suppressed[0].reason is Reason.MOVE_BUDGET
 
 
+@pytest.mark.parametrize(("minutes", "goes"), [(30, False), (61, True)])
+def test_cluster_that_was_lost_is_tried_again_for_a_bound_after_an_hour_and_the_refusal_says_so(
+    minutes: int, goes: bool
+) -> None:
+    wanted = fleet(
+        ordering("worker-2", "worker-3", distribution=TWO_REGIONS), region("worker-2", "eu"), region("worker-3", "us")
+    )
+    stays, ago = there("worker-3", 6), NOW - timedelta(minutes=minutes)
+    left = lifecycle.move_restraint(there("worker-2", 3), ago, reason="it was lost", rest=timedelta(minutes=15))
+    assert left is not None
+    before = ledger(stays, restraints={VLLM: (left,)})
+    made = decided("stays", wanted, before, free("worker-2", 9), free("worker-3", 9))
+    assert bool(made.changes) is goes
+    if not goes:
+        (held,) = made.suppressed
+        assert [refusal.message for refusal in held.refusals if refusal.cluster == "worker-2"] == [
+            "it moved away from there at 2026-11-20T09:35:00Z, and moves back after 1h at the earliest (for a bound)"
+        ]
+
+
 def test_bounds_on_two_labels_are_restored_by_the_cluster_that_mends_both() -> None:
     sites = {"worker-2": ("eu", "a"), "worker-3": ("eu", "b"), "worker-4": ("us", "a"), "worker-5": ("us", "b")}
     both = spread_over(REGION, min_groups=2) + spread_over("zone", min_groups=2)

@@ -229,13 +229,14 @@ class _Relocation:
 
         What left a healthy cluster for the bounds of its policy may come back at any time.
         """
-        pause, refusals = max(self._policy.moves.back_after, self.departure.cause.pause), dict[ClusterName, Refusal]()
+        own, least, refusals = self._policy.moves.back_after, self.departure.cause.pause, dict[ClusterName, Refusal]()
+        pause, whose = (own, "moves.backAfter") if own >= least else (least, "for a bound")
         for move in self.working_plan.moves(self.workload):
             rests = move.kind is RestraintKind.COOL_DOWN and move.until > move.since
             if move.cluster is not None and rests and self.inputs.now < move.since + pause:
                 message = (
                     f"it moved away from there at {format_time(move.since)}, and moves back after"
-                    f" {format_duration(pause)} at the earliest (moves.backAfter)"
+                    f" {format_duration(pause)} at the earliest ({whose})"
                 )
                 refusals[move.cluster] = Refusal(cluster=move.cluster, reason=Reason.COOLING_DOWN, message=message)
         return refusals
