@@ -428,6 +428,11 @@ class BurstPolicy:
         return f"WorkloadSpread {self.spread.id}" if self.spread is not None else f"policy {self.name}"
 
     @property
+    def is_in_order(self) -> bool:
+        """Whether subsets, or clusters, come one after the other: refusals of earlier ones alone explain a choice."""
+        return bool(self.subsets) or self.distribution.traits.fills_in_order
+
+    @property
     def fills_in_order(self) -> bool:
         """Whether each cluster is filled up before the next one is considered."""
         plain = self.spread is None and self.distribution == Distribution()

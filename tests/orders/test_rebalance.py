@@ -294,6 +294,18 @@ def test_nothing_is_written_for_a_workload_that_has_nothing_elsewhere() -> None:
     assert made(None, ledger(), free("worker-2", 8), free("worker-3", 8)) == Plan()
 
 
+@pytest.mark.parametrize(
+    ("strategy", "refused"),
+    [(StrategyName.ORDERED, {"worker-2"}), (StrategyName.BALANCED, {"worker-2", "worker-5"})],
+)
+def test_in_order_only_clusters_before_the_chosen_one_explain_it(strategy: StrategyName, refused: set[str]) -> None:
+    full, free_room, held = (Cell(room=room, has=has, weight=1, least=0) for room, has in ((0, 0), (4, 0), (2, 2)))
+    there = {"worker-2": full, "worker-3": free_room, "worker-4": held, "worker-5": full}
+    made = rebalance(seen(there, Distribution(strategy=strategy), begun(there)), VLLM, by="Ann")
+    (begins,) = (change for change in made.changes if change.after is not None and change.after.cluster == "worker-3")
+    assert {refusal.cluster for refusal in begins.refused} == refused
+
+
 def test_replicas_without_a_place_are_refused_and_nothing_is_lost() -> None:
     policy = ordering("worker-2", ("worker-3", 1))
     with pytest.raises(

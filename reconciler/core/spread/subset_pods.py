@@ -77,10 +77,8 @@ def injection(spread: WorkloadSpread, subset: Subset, cluster: Cluster, *, start
     )
 
 
-def has_ordinals(spread: WorkloadSpread | None) -> bool:
-    """Return whether the target's pods are numbered, so that subsets are ranges of ordinals; never without a spread."""
-    if spread is None:
-        return False
+def has_ordinals(spread: WorkloadSpread) -> bool:
+    """Tell whether the target's pods are numbered, so that subsets are ranges of ordinals."""
     kind = BUILT_IN.get(f"{spread.group}/{spread.target.kind}")
     return kind is not None and kind.ordinals
 

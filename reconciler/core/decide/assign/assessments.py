@@ -52,9 +52,7 @@ class Inquiry:
         """Ask all clusters, in their order."""
         candidates = (*self.finder.order(self.workload), *(Candidate(cluster=name, rank=0) for name in self.others))
         assessments = tuple(map(self._assess, candidates))
-        ranks = self._subset_ranks({each.key: each.fits for each in assessments if each.rank is not None})
-        if ranks is None:
-            return assessments
+        ranks = self._ranks({each.key: each.fits for each in assessments if each.rank is not None})
         ranked = (replace(each, rank=ranks.get(each.key)) for each in assessments)
         return tuple(sorted(ranked, key=lambda each: (each.rank is None, each.rank or 0)))
 
@@ -113,14 +111,10 @@ class Inquiry:
         verb = "takes" if len(takers) == 1 else "take"
         return replace(refusal, message=f"{refusal.message}, after what {join_names(takers)} {verb} in this pass")
 
-    def _subset_ranks(self, fits: Mapping[ClusterSubset, int]) -> Mapping[ClusterSubset, int] | None:
-        """Rank the clusters of subsets in the order of filling; None for a workload without subsets, and for a gang."""
-        inputs, workload = self.finder.inputs, self.workload
-        policy = inputs.desired.policies[workload]
-        if policy.spread is None or unit_of_workload(inputs, workload).gang is not None:
-            return None
-        held = self.finder.held(workload)
-        rows = rows_of(self.finder, workload, held, lambda place: fits.get(place, 0))
+    def _ranks(self, fits: Mapping[ClusterSubset, int]) -> Mapping[ClusterSubset, int]:
+        """Rank the clusters of each subset, and those of none, in the order of filling."""
+        held = self.finder.held(self.workload)
+        rows = rows_of(self.finder, self.workload, held, lambda place: fits.get(place, 0))
         ordered = (place for row in rows for place in row if place in fits)
         return {place: rank for rank, place in enumerate(ordered, start=1)}
 

@@ -23,8 +23,8 @@ from reconciler.text.wording import sanitize
 
 def refuse_ordinals(finder: CandidateFinder, workload: WorkloadId, candidate: Candidate) -> Refusal | None:
     """Refuse a cluster that would have the ordinals of another."""
-    spread = finder.inputs.desired.policies[workload].spread
-    if spread is None or not has_ordinals(spread):
+    spread = _ordinal_spread(finder, workload)
+    if spread is None:
         return None
     held = finder.held(workload)
     taken = sorted(cluster for (cluster, name), replicas in held.items() if name == candidate.subset and replicas > 0)
@@ -44,8 +44,8 @@ def limit_to_free_ordinals(
 
     The ranges of a spread are apart. Placements from before it was changed keep the ordinals that they were given.
     """
-    left, spread = dict(able), finder.inputs.desired.policies[workload].spread
-    if spread is None or not has_ordinals(spread):
+    left, spread = dict(able), _ordinal_spread(finder, workload)
+    if spread is None:
         return left
     for place, candidate in able.items():
         free, refusal = _past(finder, workload, spread, place, candidate.room)
@@ -69,8 +69,8 @@ def refuse_second_clusters(
 
     `rows` are the clusters of each subset in order, with those of no subset last.
     """
-    spread = finder.inputs.desired.policies[workload].spread
-    if spread is None or not has_ordinals(spread):
+    spread = _ordinal_spread(finder, workload)
+    if spread is None:
         return
     for row in rows:
         taken = [place[0] for place in row if held.get(place)] or [place[0] for place in row if place in able]
@@ -78,6 +78,12 @@ def refuse_second_clusters(
             refusal = _refusal(spread, place, _home(finder, workload, place[1]) or taken) if place in able else None
             if refusal is not None:
                 yield refusal
+
+
+def _ordinal_spread(finder: CandidateFinder, workload: WorkloadId) -> WorkloadSpread | None:
+    """Return the spread of a workload whose subsets are ranges of ordinals; None for any other workload."""
+    spread = finder.inputs.desired.policies[workload].spread
+    return spread if spread is not None and has_ordinals(spread) else None
 
 
 def _home(finder: CandidateFinder, workload: WorkloadId, subset: str) -> list[ClusterName]:

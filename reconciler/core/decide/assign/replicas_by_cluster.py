@@ -58,7 +58,7 @@ def assign(
     if not unit.is_single:
         return assign_units(finder, template, policy, shape, replicas, unit=unit, released=released)
     # 4. Subset by subset, by its WorkloadSpread.
-    if policy.spread is not None:
+    if policy.subsets:
         return replicas_by_subset.assign_by_subset(finder, template, policy, shape, replicas, released=released)
     # 5. One cluster after the other.
     if policy.fills_in_order and released.returns is None:
@@ -202,8 +202,8 @@ def _returning_shares(answers: KindAnswers, released: Released) -> list[ClusterS
 
 def describe_distribution(policy: BurstPolicy) -> str:
     """Describe the distribution of a policy in one line; empty where it fills one cluster after the other."""
-    if policy.spread is not None:
-        return subset_order.describe_subset_order(policy, policy.spread)
+    if policy.subsets:
+        return subset_order.describe_subset_order(policy)
     if policy.fills_in_order:
         return ""
     distribution = policy.distribution

@@ -13,7 +13,6 @@ from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
 from reconciler.core.decide.distribution import ClusterShare
 from reconciler.core.spread.subset_selection import preference_weight
 from reconciler.model.ids import WorkloadId
-from reconciler.model.kubernetes.workload_spread import WorkloadSpread
 from reconciler.model.placement import ClusterSubset
 from reconciler.model.policy import BurstPolicy
 from reconciler.text.wording import sanitize
@@ -55,16 +54,16 @@ def subset_places(finder: CandidateFinder, workload: WorkloadId) -> Mapping[Clus
     return places
 
 
-def describe_subset_order(policy: BurstPolicy, spread: WorkloadSpread) -> str:
-    """Describe the subsets of a spread with their bounds, and the strategy within each, in one line."""
+def describe_subset_order(policy: BurstPolicy) -> str:
+    """Describe the subsets of a policy with their bounds, and the strategy within each, in one line."""
     words = []
-    for subset in spread.subsets:
+    for subset in policy.subsets:
         bounds = [f"at least {subset.least}"] if subset.least else []
         bounds += [f"at most {subset.most}"] if subset.most is not None else []
         words.append(f"{sanitize(subset.name)} ({', '.join(bounds)})" if bounds else sanitize(subset.name))
     distribution = policy.distribution
     within = "" if distribution.traits.fills_in_order else f"; {distribution.strategy} within each"
-    return f"WorkloadSpread {spread.id}, in order: {', '.join(words)}{within}"
+    return f"{policy.slot_file}, in order: {', '.join(words)}{within}"
 
 
 def rows_of(

@@ -63,7 +63,7 @@ def give_up(inputs: PassInput, placements: Iterable[Placement], stays: int) -> I
 
 def describe_order(policy: BurstPolicy) -> str:
     """Describe which of equal replicas a policy takes back first; empty for clusters in order, which need no words."""
-    if policy.spread is not None:
+    if policy.subsets:
         last, distribution = "the last subset gives back first", policy.distribution
         return last if distribution.traits.fills_in_order else f"{last}, and in it {within(distribution.strategy)}"
     return "" if policy.fills_in_order else returns(policy.distribution)

@@ -49,8 +49,7 @@ def refuse(
         return slurm_refusal(name, described.slurm)
     # 2. Files exclude the workload from the cluster, on the output branch as well.
     refusal = inputs.reach.exclusion(workload, name, subset=subset, tolerations=shape.tolerations)
-    if policy.spread is not None:
-        refusal = refusal or inputs.reach.policy_refusal(workload, name)
+    refusal = refusal or inputs.reach.policy_refusal(workload, name)
     if policy.stalled:
         stalled = Refusal(
             cluster=name, reason=Reason.SPREAD_NOT_IN_FORCE, message=policy.stalled, remedy=STALLED_REMEDY

@@ -41,7 +41,6 @@ from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.cluster import Prerequisite
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
-from reconciler.model.kubernetes.workload_spread import Subset
 from reconciler.model.placement import ClusterSubset, Placement, RestraintKind
 from reconciler.model.plan import PODS_UNTRIED, PODS_UNTRIED_REMEDY, Choice, Reason, Refusal, Suppressed
 from reconciler.model.policy import BurstPolicy, SetDivision
@@ -167,7 +166,7 @@ class CandidateFinder:
         """
         candidates, policy = self._ranking.order(workload), self._desired.policies[workload]
         timed = any(SCORERS[scorer.name].weighs_delay for scorer in policy.scoring)
-        if not self.capacity.is_grown or policy.spread is not None or timed:
+        if not self.capacity.is_grown or policy.subsets or timed:
             return candidates
         return tuple(sorted(candidates, key=lambda candidate: self._shortest_delay(candidate.cluster)))
 
@@ -207,7 +206,7 @@ class CandidateFinder:
     ) -> ReplicaShape:
         """Return the shape that a replica has on a cluster, as it is written for its subset."""
         shape = with_included_runtime_class(shape, (item.manifest for item in template.spec.manifests))
-        subset = self._subset(policy, candidate)
+        subset = policy.subset(candidate.subset)
         if template.patches:
             shape = self._inputs.reach.patched.shape(template, self._desired.clusters[candidate.cluster], shape)
         if subset is None:
@@ -219,7 +218,7 @@ class CandidateFinder:
         self, template: WorkloadTemplate, policy: BurstPolicy, candidate: Candidate
     ) -> tuple[Prerequisite, ...]:
         """Return the objects that a cluster must have before a workload, or a subset's part of it, can run there."""
-        subset = self._subset(policy, candidate)
+        subset = policy.subset(candidate.subset)
         if subset is None and not template.patches:
             return template.prerequisites
         cluster = self._desired.clusters[candidate.cluster]
@@ -266,12 +265,12 @@ class CandidateFinder:
 
         The first subsets are the cheapest, and replicas stay where they are. Callers ask in order.
         """
-        subset, workload = self._subset(policy, candidate), template.workload
+        subset, workload = policy.subset(candidate.subset), template.workload
         if subset is not None and candidate.rank < self._first_untried.get(workload, MOST):
             cluster = self._desired.clusters[candidate.cluster]
             if self._working_plan.drafts.is_untried(template, policy, subset, cluster):
                 self._first_untried[workload] = candidate.rank
-        if policy.spread is None or candidate.rank < self._first_untried.get(workload, MOST):
+        if candidate.rank < self._first_untried.get(workload, MOST):
             return None
         return Refusal(
             cluster=candidate.cluster,
@@ -510,11 +509,6 @@ class CandidateFinder:
             remedy=held[0].remedy if held else room.remedy(shape),
         )
 
-    @staticmethod
-    def _subset(policy: BurstPolicy, candidate: Candidate) -> Subset | None:
-        """Return the subset that a candidate's replicas are for, if any."""
-        return policy.subset(candidate.subset)
-
     def state(self, cluster: ClusterName, workspace: WorkspaceName | None = None) -> Hashable:
         """Return a value that changes whenever the room of a cluster for a workspace may have changed."""
         return self.capacity.moment(cluster), self.gprs.state(cluster, workspace)
@@ -575,7 +569,7 @@ class CandidateFinder:
         workload, desired = template.workload, self._desired
         policy, workspace = desired.policies[workload], desired.workspaces[template.workspace]
         if (
-            policy.spread is not None
+            policy.subsets
             or policy.sets is not SetDivision.WHOLE
             or template.patches
             or template.unread

@@ -9,8 +9,15 @@ Each strategy is a module with the functions of `Strategy`. Their common parts a
 """
 
 from reconciler.core.decide.distribution.cluster_bounds import choose
-from reconciler.core.decide.distribution.divide import Division, give_back, reachable, returns, share_out, within
-from reconciler.core.decide.distribution.sorted_shares import SortedShares
+from reconciler.core.decide.distribution.divide import (
+    Division,
+    SortedShares,
+    give_back,
+    reachable,
+    returns,
+    share_out,
+    within,
+)
 from reconciler.core.decide.distribution.strategy import ClusterShare
 
 __all__ = [

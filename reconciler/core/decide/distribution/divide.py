@@ -3,11 +3,14 @@
 Each cluster or group that the policy requires gets one replica first, then the minimums are filled in order, as far as
 the replicas go; the strategy divides the rest. Where the clusters are in tiers, it divides within each, and the next
 tier gets what the ones before it have no room for (Karmada's overflow of cluster affinities).
+
+It divides by the whole distribution of a policy, and says why. Where subsets come before clusters, `subsets` divides:
+a policy with subsets has a strategy alone, of which it needs `grow` and `shrink`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from reconciler.core.decide.distribution import aggregated, balanced, cluster_bounds, ordered, weighted
@@ -95,6 +98,28 @@ def reachable(more: int, shares: Sequence[ClusterShare], distribution: Distribut
     share each at most; bounds may choose any of them.
     """
     return len(shares) if distribution.is_bounded else min(more, len(shares))
+
+
+class SortedShares:
+    """Shares of clusters that keep nothing, in the order in which a strategy prefers them, while their room changes.
+
+    Of these a strategy without bounds and minimums uses no more than there are replicas: the first (`reachable`). So a
+    division over hundreds of clusters costs no more than its replicas and the shares that have changed since the last.
+    """
+
+    def __init__(self, strategy: StrategyName) -> None:
+        """Begin without any."""
+        self.shares: Sequence[ClusterShare] = ()
+        """All of them; the first is preferred to all others."""
+        self._precedence = precedence(strategy)
+        self._keyed: list[tuple[tuple[int, ...], ClusterShare]] = []
+
+    def replace(self, clusters: Collection[ClusterName], shares: Iterable[ClusterShare]) -> None:
+        """Put shares in place of those that clusters have."""
+        self._keyed = [item for item in self._keyed if item[1].cluster not in clusters]
+        self._keyed += [(self._precedence(share), share) for share in shares]
+        self._keyed.sort()  # a key has the rank of its share, unlike any other's
+        self.shares = [share for _, share in self._keyed]
 
 
 def give_back(total: int, shares: Sequence[ClusterShare], distribution: Distribution) -> Mapping[ClusterName, int]:

@@ -1,6 +1,8 @@
 """Subsets in order: each as far as its maximum, after all minimums; and back in the reverse.
 
 Within a subset replicas are divided by the strategy of the policy, which fills one cluster after the other by default.
+A policy with subsets has no bounds on clusters, minimums or tiers: those are of `divide`, which has no bounds of groups
+of shares.
 
 OpenKruise's WorkloadSpread for the order and the maximums, its UnitedDeployment's two passes for the minimums
 (docs/background/upstream/workloadspread.md, "Choosing a subset" and "UnitedDeployment"). Replicas above a maximum come

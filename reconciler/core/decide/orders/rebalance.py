@@ -78,7 +78,7 @@ def _template_and_policy(
         missing = "template" if template is None else "policy"
         raise InvalidInput(f"{trying}: it has no {missing} that can be read (see `overspill check`)")
     demand = inputs.demands.get(workload)
-    if policy.spread is not None and isinstance(demand, UnseenPrimary):
+    if policy.subsets and isinstance(demand, UnseenPrimary):
         raise InvalidInput(f"{trying}: {demand.message}, so the limits of its subsets are unknown (try again later)")
     undivided = unit_of_workload(inputs, workload).undivided(WAY_OUT)
     if undivided:
@@ -128,7 +128,7 @@ class _Rebalance:
                 placement=placement,
                 replicas=placement.replicas - rest,
                 cause=REBALANCED,
-                detail=self._detail(self._key(placement), assignment.counts),
+                detail=self._detail(self.inputs.slot(placement), assignment.counts),
             )
             for placement, rest, _ in self._given_up(assignment.counts)
         ]
@@ -199,14 +199,12 @@ class _Rebalance:
 
     def _gone(self, place: ClusterSubset) -> Refusal | None:
         """Say why a workload may not even keep what it has on a cluster or for a subset; None where it may."""
-        (cluster, subset), spread = place, self.policy.spread
         excluded = (self.inputs.reach.exclusion_of(placement) for placement in self._on(place))
         exclusion = next(filter(None, excluded), None)
-        if exclusion is not None or spread is None or place in self.candidates:
+        if exclusion is not None or place in self.candidates:
             return exclusion
-        state = f"not in subset {sanitize(subset)}" if subset else "in no subset"
-        message = f"{state} of WorkloadSpread {spread.id} any more"
-        return Refusal(cluster=cluster, subset=subset, reason=Reason.NOT_IN_POLICY, message=message)
+        message = f"in no subset of {self.policy.slot_file} any more"
+        return Refusal(cluster=place[0], reason=Reason.NOT_IN_POLICY, message=message)
 
     def _pending_replicas(self, place: ClusterSubset) -> int:
         """Count the replicas that are seen to wait for a node on a cluster."""
@@ -217,11 +215,8 @@ class _Rebalance:
             else 0
         )
 
-    def _key(self, placement: Placement) -> ClusterSubset:
-        return self.inputs.slot(placement)
-
     def _on(self, place: ClusterSubset) -> list[Placement]:
-        return [placement for placement in self.placements if self._key(placement) == place]
+        return [placement for placement in self.placements if self.inputs.slot(placement) == place]
 
     def _given_up(self, counts: Mapping[ClusterSubset, int]) -> Iterator[GivenUp]:
         """Yield the placements that give up replicas: what serves least on a cluster first, then what is newest."""
@@ -241,8 +236,7 @@ class _Rebalance:
         detail = self._detail(
             candidate.key, assignment.counts, f"it ends when {first.name} on {first.where} would have"
         )
-        # Of subsets, which are in order, only the clusters before this one explain why it was taken.
-        ahead = self.candidates if self.policy.spread is None else list(self.candidates)[: candidate.rank - 1]
+        ahead = list(self.candidates)[: candidate.rank - 1] if self.policy.is_in_order else self.candidates
         refusals = ((refusal, (refusal.cluster, refusal.subset)) for refusal in assignment.refusals)
         return detail, tuple(refusal for refusal, key in refusals if key in ahead and key not in self.held)
 

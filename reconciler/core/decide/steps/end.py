@@ -54,7 +54,7 @@ def _outside(
 
 def _within(workload: WorkloadId, group: PlacementGroup, desired: Desired, reach: ClusterOrder) -> bool:
     policy = desired.policies.get(workload)
-    if policy is None or workload not in desired.templates or policy.spread is not None:
+    if policy is None or workload not in desired.templates or policy.subsets:
         return False
     if not group.clusters <= reach.allowed(workload):
         return False

@@ -274,7 +274,7 @@ class _Relocation:
 
     @property
     def _no_room(self) -> str:
-        other = "no other subset has room" if self._policy.spread is not None else "no other cluster has room"
+        other = "no other subset has room" if self._policy.subsets else "no other cluster has room"
         minimum = gang_placement.describe_minimum(self.unit.needs(self.placement.replicas))
         nor = f", nor for {minimum}" if minimum else ""
         return f"{other} for all of it{nor}" if self.unit.whole or self.unit.is_set else other
@@ -325,7 +325,7 @@ class _Relocation:
         """Let a number of replicas leave, and place those that have room elsewhere."""
         departure, chosen = self.departure, assignment.chosen
         in_one = len(chosen) == 1 and arrive == self.placement.replicas
-        if in_one and self._policy.spread is not None:
+        if in_one and self._policy.subsets:
             # A move says where it goes, not how its subset fills.
             assignment = replace(assignment, chosen=(chosen[0]._replace(because=""),))
         refusals, unmet = self._others(assignment), f"; {assignment.out_of_reach}" if assignment.out_of_reach else ""

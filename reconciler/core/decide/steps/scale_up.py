@@ -365,7 +365,7 @@ class ScaleUp:
         demand, now, cluster = self.demand, self.inputs.now, candidate.cluster
         desired, subset = self.inputs.desired, candidate.subset
         policy = desired.policies[demand.workload]
-        if policy.spread is not None or policy.distribution.traits.fills_in_order:
+        if policy.is_in_order:
             refusals = self._before(candidate, refusals)
         here = self.working_plan.on_slot(demand.workload, candidate.key)
         if not here:

@@ -55,7 +55,7 @@ def _shape(inputs: PassInput, workload: WorkloadId) -> ReplicaShape | None:
     """Return the shape that a replica has now, where it is the same on every cluster; None where it is unknown."""
     demand = inputs.demands.get(workload)
     template, policy = inputs.desired.templates[workload], inputs.desired.policies[workload]
-    if not isinstance(demand, Demand) or policy.spread is not None or template.patches:
+    if not isinstance(demand, Demand) or policy.subsets or template.patches:
         return None
     return demand.shape
 
