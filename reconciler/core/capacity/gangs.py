@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import ClassVar
 
 from reconciler.bulkhead import Seam, attempt
 from reconciler.core.capacity.pod_requirements import Gang, PodRequirements, PodSet, pods_of_spec, requirements_of
@@ -35,7 +36,7 @@ from reconciler.core.workloads.builtin_kinds import NO_KINDS, Kinds, kind_of
 from reconciler.core.workloads.paths import at
 from reconciler.core.workloads.replica_count import requests_devices
 from reconciler.errors import Bug
-from reconciler.model.capacity import MissingReplicas, ReplicaShape, WorkloadObservation
+from reconciler.model.capacity import ClusterObservation, MissingReplicas, ReplicaShape, WorkloadObservation
 from reconciler.model.ids import WorkloadId
 from reconciler.model.kubernetes.workload_kind import WorkloadKind
 from reconciler.model.policy import Desired
@@ -69,6 +70,10 @@ class GangCount:
 class GangWorkload(ABC):
     """A template whose replicas are gangs."""
 
+    by_pod: ClassVar[bool] = False
+    """Whether each of its main pods counts as a replica, also where they are recorded."""
+    remedy: ClassVar[str] = ""
+    """The way out where its requirements are unknown."""
     counts: bool
     """Whether an expression of the template reads ``replicas``."""
     copy: int = 1
@@ -84,6 +89,11 @@ class GangWorkload(ABC):
         if gang is None:
             gang = self._within[domain] = replace(self, domain=domain, _known={}, _within={})
         return gang
+
+    def on(self, seen: ClusterObservation | None) -> GangWorkload:
+        """Return this gang in the terms of a cluster; the same value where no cluster changes its requirements."""
+        del seen
+        return self
 
     def of(self, replicas: int) -> PodRequirements:
         """Return the requirements of `replicas` replicas; `unknown` names requirements that cannot be counted."""

@@ -13,7 +13,7 @@ replicas that share a domain       all    those        any number
 a gang whose replicas are groups   all    any number   one placement, which more may join
 a gang that does not divide        k      one copy     one placement
 a group of a set that is divided   1      any number   any number
-a request                          all    all its pods as many as it asks for
+a request of k main pods           k      all its pods as many as it asks for
 a burst that was approved          all    as shown     as shown
 ================================== ====== ============ =====================================
 """
@@ -23,10 +23,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from reconciler.core.capacity.gangs import GangCount, GangWorkload
-from reconciler.core.capacity.pod_requirements import Gang, ManifestPods, PodRequirements
+from reconciler.core.capacity.pod_requirements import (
+    UNKNOWN_REMEDY,
+    Gang,
+    ManifestPods,
+    PodRequirements,
+    request_requirements,
+    unknown_needs,
+)
 from reconciler.model.approval import ProposedPlacement
-from reconciler.model.capacity import ReplicaShape
-from reconciler.model.policy import SetDivision
+from reconciler.model.capacity import ClusterObservation, ReplicaShape
+from reconciler.model.policy import SetDivision, Workspace
+from reconciler.model.request import Request
 from reconciler.model.workload import WorkloadTemplate
 from reconciler.text.wording import count
 
@@ -45,6 +53,8 @@ class PlacementUnit:
     """Whether the workload runs once: a second unit would do the same work again."""
     gang: GangWorkload | None = None
     """The gang that its pods are; None where they need not start together."""
+    apart: bool = False
+    """Whether each placement has all of it: one on another cluster joins none of them, and begins again."""
     moves: bool = False
     """Whether its replicas are single, and go together on a move alone."""
     shown: tuple[ProposedPlacement, ...] | None = None
@@ -128,6 +138,11 @@ class PlacementUnit:
         """Return what a number of replicas take where it is more than their shapes; None where it is not."""
         return self.gang.of(replicas) if self.gang is not None else None
 
+    def on(self, seen: ClusterObservation | None) -> PlacementUnit:
+        """Return the unit in the terms of a cluster, which may change what its pods request."""
+        gang = self.gang.on(seen) if self.gang is not None else None
+        return self if gang is self.gang else replace(self, gang=gang)
+
     def more(self, here: int, more: int) -> PodRequirements | None:
         """Return what more replicas take beside those `here`, as `needs` does."""
         return self.gang.more(here, more) if self.gang is not None else None
@@ -196,24 +211,49 @@ class PlacementUnit:
 class _RequestedPods(GangWorkload):
     """The pods of a request, which are its number of replicas and no other."""
 
+    by_pod = True
+    remedy = UNKNOWN_REMEDY
+    request: Request
+    found: ManifestPods
     needed: PodRequirements
-    found: tuple[Gang, ...]
+    why_unknown: str
+
+    def on(self, seen: ClusterObservation | None) -> GangWorkload:
+        """Return the pods with the labels that the requested GPUs have on a cluster."""
+        if self.request.ask is None:
+            return self
+        return replace(self, needed=request_requirements(self.request, seen, self.found), _known={}, _within={})
+
+    @property
+    def unknown(self) -> str:
+        """Return why its pods are unknown; empty where they are known, or count as nothing."""
+        return self.why_unknown
+
+    @property
+    def shape(self) -> ReplicaShape:
+        """The shape of its main pods."""
+        return self.needed.main.shape
 
     def _count(self, replicas: int) -> GangCount:
         del replicas
         return GangCount(
             needs=self.needed,
-            gangs=self.found,
+            gangs=self.found.gangs,
             pods=self.needed.pods,
-            groups=sum(gang.groups for gang in self.found),
+            groups=sum(gang.groups for gang in self.found.gangs),
             enough=self.needed.start,
         )
 
 
-def unit_of_request(pods: ManifestPods, needs: PodRequirements) -> PlacementUnit:
+def gang_of_request(request: Request, pods: ManifestPods, needs: PodRequirements, workspace: Workspace) -> GangWorkload:
+    """Return the pods of a request, with its `needs` on any cluster; its workspace may let unknown ones count."""
+    why_unknown = unknown_needs(needs, workspace)
+    return _RequestedPods(counts=False, request=request, found=pods, needed=needs, why_unknown=why_unknown)
+
+
+def unit_of_request(gang: GangWorkload) -> PlacementUnit:
     """Return the unit of a request by name: all pods of its manifests. Its record says whether it begins again."""
-    gang = _RequestedPods(counts=False, needed=needs, found=pods.gangs)
-    return PlacementUnit(size=_ALL, whole=True, gang=gang)
+    return PlacementUnit(size=gang.of(1).main.replicas, whole=True, gang=gang, apart=True)
 
 
 def unit_of(

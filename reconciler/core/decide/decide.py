@@ -39,7 +39,7 @@ from functools import partial
 
 from reconciler.bulkhead import Seam, attempt
 from reconciler.core.decide.approval import propose_bursts, settle_gates, settle_proposals, uses_approval
-from reconciler.core.decide.assign.assessments import burst_inquiry, kept_turn
+from reconciler.core.decide.assign.assessments import inquiry_of, kept_turn
 from reconciler.core.decide.candidates.finder import CandidateFinder
 from reconciler.core.decide.orders.api_orders import carry_out_orders
 from reconciler.core.decide.state.gate import NO_GATES, Bursts, Gates
@@ -57,7 +57,7 @@ from reconciler.core.decide.steps.lost_cluster import leave_lost_clusters
 from reconciler.core.decide.steps.lower_bounds import restore_lower_bounds, tell_unmet_bounds
 from reconciler.core.decide.steps.manual_changes import follow_manual_changes
 from reconciler.core.decide.steps.mass_deletion import hold_deleted
-from reconciler.core.decide.steps.place_requests import request_inquiry, request_turns
+from reconciler.core.decide.steps.place_requests import request_turns
 from reconciler.core.decide.steps.pod_template_update import update_pod_templates
 from reconciler.core.decide.steps.preempt import Preemption
 from reconciler.core.decide.steps.renew import renew_needed, wake_to_renew
@@ -211,8 +211,7 @@ def _complete_assessments(working_plan: WorkingPlan, finder: CandidateFinder) ->
     kept, shares = working_plan.kept, FairShares(working_plan.inputs, working_plan)
     for workload in sorted(kept.workloads):
         if workload not in kept.assessments:
-            inquiry = request_inquiry if workload.request else burst_inquiry
-            inquire = partial(inquiry, working_plan, finder, workload)
+            inquire = partial(inquiry_of, working_plan, finder, workload)
             working_plan.decide(workload, kept_turn(working_plan, workload, inquire, lambda: None))
         if workload in kept.assessments:
             share = working_plan.decide(workload, partial(shares.where_short, workload))

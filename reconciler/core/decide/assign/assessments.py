@@ -174,15 +174,20 @@ def _decided(asked: Assessment, record: TurnRecord, earlier: Assessment | None, 
     return asked
 
 
-def burst_inquiry(working_plan: WorkingPlan, finder: CandidateFinder, workload: WorkloadId) -> Inquiry | None:
-    """Return what the clusters of a burst are asked; None without a policy or the shape of a replica."""
-    inputs = finder.inputs
+def inquiry_of(working_plan: WorkingPlan, finder: CandidateFinder, workload: WorkloadId) -> Inquiry | None:
+    """Return what the clusters of a workload are asked.
+
+    None without a policy or the shape of a replica, and for a request that is over.
+    """
+    inputs, record = finder.inputs, working_plan.requests.get(workload)
     template, policy = inputs.desired.templates.get(workload), inputs.desired.policies.get(workload)
-    demand, shape = inputs.demands.get(workload), replica_shape(inputs, workload)
-    if template is None or policy is None or shape is None:
+    demand, unit = inputs.demands.get(workload), unit_of_workload(inputs, workload)
+    shape = unit.shape if unit.apart else replica_shape(inputs, workload)
+    if template is None or policy is None or shape is None or (record is not None and record.ended is not None):
         return None
-    workspace, unit = inputs.desired.workspaces[workload.workspace], unit_of_workload(inputs, workload)
-    named = {candidate.cluster for candidate in finder.order(workload)}
+    workspace = inputs.desired.workspaces[workload.workspace]
+    # Clusters that a request does not name are none of its own.
+    named = {candidate.cluster for candidate in finder.order(workload)} if not unit.apart else workspace.clusters
     others = (name for name in sorted(workspace.clusters) if name not in named and name != workspace.primary)
     placed = working_plan.replicas(workload)
     missing = policy.capped(demand.missing if isinstance(demand, Demand) else placed) - placed
@@ -192,7 +197,7 @@ def burst_inquiry(working_plan: WorkingPlan, finder: CandidateFinder, workload: 
         finder=finder,
         workload=workload,
         ask=burst.ask,
-        shape=partial(finder.shaped, template, policy, shape=shape),
+        shape=burst.shape_on,
         trial=burst.trial if isinstance(demand, Demand) else TurnRecord,
         others=tuple(others),
     )
@@ -217,6 +222,13 @@ class _Burst:
     unit: PlacementUnit
     missing: int
     """Replicas that are missing, within the limit of the policy; negative where more are placed."""
+
+    def shape_on(self, candidate: Candidate) -> ReplicaShape:
+        """Return the shape of a replica on a cluster."""
+        inputs = self.finder.inputs
+        own = self.unit.on(inputs.observed.clusters.get(candidate.cluster)).shape if self.unit.apart else None
+        template = inputs.desired.templates[self.workload]
+        return self.finder.shaped(template, self.policy, candidate, own or self.shape)
 
     def ask(self, candidate: Candidate) -> Candidate | Refusal:
         """Ask for a unit that is placed together, else for all that a cluster takes."""

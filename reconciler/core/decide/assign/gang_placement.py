@@ -117,7 +117,9 @@ def assess(
             message=f"may have {count(candidate.limit, 'replica')} at most, and all {replicas} go together",
             remedy=f"raise its maxReplicas in policy {policy.name}",
         )
-    need = whole.of(replicas)
+    if whole.unknown:
+        return Refusal(cluster=candidate.cluster, reason=Reason.NO_SHAPE, message=whole.unknown, remedy=whole.remedy)
+    need = whole.on(inputs.observed.clusters.get(candidate.cluster)).of(replicas)
     if placed is not None:
         need = additional_requirements(need, placed)
     pods, unbound = max(1, need.main.replicas), candidate._replace(limit=None)
@@ -203,8 +205,6 @@ def assign_set(
     def ask(candidate: Candidate, *, least: bool) -> Candidate | Refusal:
         if candidate.key in released.closed:
             return released.closed[candidate.key]
-        if gang.unknown:
-            return Refusal(cluster=candidate.cluster, reason=Reason.NO_SHAPE, message=gang.unknown)
         if not moves:
             return assess_missing(finder.inputs, finder, workload, candidate, gang, missing=replicas, least=least)
         return assess(
@@ -225,8 +225,22 @@ def assign_set(
     if candidate is None:
         return Assignment(chosen=(), refusals=refusals)
     given = min(replicas, candidate.room)
-    pods = SetPods(needs=gang.more(here, given), shape=gang.shape or shape)
+    pods = set_pods(finder, gang, candidate.cluster, given, here=here, shape=shape)
     return Assignment(chosen=(candidate._replace(replicas=given),), refusals=refusals, pods=pods)
+
+
+def set_pods(
+    finder: CandidateFinder,
+    whole: GangWorkload,
+    cluster: ClusterName,
+    replicas: int,
+    *,
+    here: int = 0,
+    shape: ReplicaShape,
+) -> SetPods:
+    """Return what more replicas of a gang take on a cluster beside those `here`; `shape` is theirs if it has none."""
+    gang = whole.on(finder.inputs.observed.clusters.get(cluster))
+    return SetPods(needs=gang.more(here, replicas), shape=gang.shape or shape, by_pod=gang.by_pod)
 
 
 def take(finder: CandidateFinder, cluster: ClusterName, need: PodRequirements, workspace: WorkspaceName) -> None:
@@ -242,6 +256,8 @@ def choose(finder: CandidateFinder, candidate: Candidate, pods: SetPods, workspa
     """
     if not pods.by_pod:
         candidate = _count_in_replicas(finder, candidate, pods, workspace)
+    elif not pods.shape.requests.amounts:
+        candidate = candidate._replace(fits=candidate.replicas)  # what requests nothing fits without end
     choice = finder.choice(candidate, workspace)
     if not candidate.start:
         take(finder, candidate.cluster, pods.needs, workspace)

@@ -20,7 +20,7 @@ from reconciler.core.decide.assign.bounds import (
     out_of_reach,
 )
 from reconciler.core.decide.assign.copies import assess_unit, assign_units
-from reconciler.core.decide.assign.gang_placement import assess_missing, assign_set
+from reconciler.core.decide.assign.gang_placement import assess, assess_missing, assign_set
 from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
 from reconciler.core.decide.candidates.kind_answers import KindAnswers, share_of
 from reconciler.core.decide.distribution import ClusterShare, Division, reachable
@@ -81,6 +81,9 @@ def assess_alone(
 
     Where none is missing, it is asked for one unit.
     """
+    if unit.gang is not None and unit.apart:
+        inputs, workload = finder.inputs, template.workload
+        return assess(inputs, finder, workload, candidate, unit.gang, replicas=unit.size, least=True)
     if unit.gang is not None and unit.is_set and not unit.unknown:
         return assess_missing(
             finder.inputs, finder, template.workload, candidate, unit.gang, missing=missing, least=True

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from functools import cached_property, partial
 
 from reconciler.bulkhead import Seam, attempt
+from reconciler.core.capacity.gangs import GangWorkload
 from reconciler.core.capacity.pod_requirements import (
     UNKNOWN_REMEDY,
     ManifestPods,
@@ -21,7 +22,7 @@ from reconciler.core.capacity.pod_requirements import (
     request_likeness,
     request_requirements,
 )
-from reconciler.core.capacity.units import PlacementUnit, unit_of_request
+from reconciler.core.capacity.units import PlacementUnit, gang_of_request, unit_of_request
 from reconciler.core.engines import engine
 from reconciler.core.fleet.admission import DEFAULT_DURATION
 from reconciler.core.fleet.cluster_order import ClusterOrder
@@ -95,9 +96,14 @@ class EnrolledRequest:
         return request_requirements(self.record.request, pods=self.pods)
 
     @cached_property
+    def gang(self) -> GangWorkload:
+        """Its pods, which start together."""
+        return gang_of_request(self.record.request, self.pods, self.needs, self.workspace)
+
+    @cached_property
     def unit(self) -> PlacementUnit:
         """What of it is placed together: all of its pods."""
-        return unit_of_request(self.pods, self.needs)
+        return unit_of_request(self.gang)
 
     def kind(self, engines: tuple[EngineName, ...], *, helm: bool) -> Hashable:
         """Return a value that is equal for requests that each cluster with one of these engines answers alike.

@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import cached_property, partial
 from itertools import accumulate
 
-from reconciler.core.decide.assign.assessments import burst_inquiry, kept_turn
+from reconciler.core.decide.assign.assessments import inquiry_of, kept_turn
 from reconciler.core.decide.candidates.finder import CandidateFinder
 from reconciler.core.decide.candidates.gpr_terms import priority
 from reconciler.core.decide.state.pass_input import PassInput
@@ -67,7 +67,7 @@ class _Bursts:
         take = scale_up.decide
         if self._may_grow:
             take = grow_if_short(self.working_plan, self.finder, workload, take)
-        inquire = partial(burst_inquiry, self.working_plan, self.finder, workload)
+        inquire = partial(inquiry_of, self.working_plan, self.finder, workload)
         return Turn(
             priority(workload, self.inputs),
             _waits_since(self.inputs, self.working_plan, demand),

@@ -7,16 +7,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
-from reconciler.core.capacity.pod_requirements import (
-    UNKNOWN_REMEDY,
-    PodRequirements,
-    request_requirements,
-    unknown_needs,
-)
+from reconciler.core.capacity.pod_requirements import UNKNOWN_REMEDY
 from reconciler.core.cost.budgets import describe_used_up
-from reconciler.core.decide.assign.assessments import Inquiry, kept_turn
-from reconciler.core.decide.assign.assignment import SetPods
-from reconciler.core.decide.assign.gang_placement import choose, describe_minimum, fit_gang, rounds
+from reconciler.core.decide.assign.assessments import inquiry_of, kept_turn
+from reconciler.core.decide.assign.gang_placement import assess, choose, describe_minimum, rounds, set_pods
 from reconciler.core.decide.candidates.finder import CandidateFinder, why_not
 from reconciler.core.decide.candidates.gpr_terms import priority
 from reconciler.core.decide.state.enrolment import EnrolledRequest, request_duration, request_end
@@ -26,7 +20,6 @@ from reconciler.core.decide.turns.grow import grow_if_short
 from reconciler.core.decide.turns.queue import Turn
 from reconciler.model.action import Action
 from reconciler.model.candidate import Candidate
-from reconciler.model.capacity import ReplicaShape
 from reconciler.model.ids import WorkloadId
 from reconciler.model.plan import Change, Reason, Refusal, Suppressed
 from reconciler.model.request import RequestRecord
@@ -57,7 +50,7 @@ def turn(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder, 
         take=kept_turn(
             working_plan,
             workload,
-            partial(request_inquiry, working_plan, finder, workload),
+            partial(inquiry_of, working_plan, finder, workload),
             grow_if_short(working_plan, finder, workload, step.decide),
         ),
     )
@@ -74,56 +67,6 @@ def waiting(inputs: PassInput, working_plan: WorkingPlan) -> tuple[WorkloadId, .
             workload for workload in suspects if enrolment.missing_placements(workload, len(working_plan.of(workload)))
         )
     )
-
-
-def assess(
-    inputs: PassInput,
-    finder: CandidateFinder,
-    record: RequestRecord,
-    candidate: Candidate,
-    *,
-    more_gprs: int = 0,
-    least: bool = False,
-) -> tuple[Candidate, PodRequirements] | Refusal:
-    """Return a candidate that has room for all pods of a request, and those pods; or why it has none.
-
-    `more_gprs` are the placements that begin beside it, less those that end. At `least` the minimum of a gang will do.
-    """
-    name, request = candidate.cluster, record.request
-    if name in record.avoids:
-        message = "it failed there, was idle there, or was ended there"
-        return Refusal(cluster=name, reason=Reason.AVOIDED, message=message, remedy="ask for it anew to try again")
-    template, policy = inputs.desired.templates[request.workload], inputs.desired.policies[request.workload]
-    entry = inputs.enrolment.entries.get(request.workload) if inputs.enrolment is not None else None
-    workspace = inputs.desired.workspaces[request.workspace]
-    seen, read = inputs.observed.clusters.get(name), entry.pods if entry is not None else None
-    need = request_requirements(request, seen, read, kinds=inputs.desired.kinds)
-    if unknown := unknown_needs(need, workspace):
-        return Refusal(cluster=name, reason=Reason.NO_SHAPE, message=unknown, remedy=UNKNOWN_REMEDY)
-    main = need.main
-    answer = finder.assess(
-        template, policy, main.shape, candidate, main.replicas, more_gprs=more_gprs, whole=main.replicas
-    )
-    if isinstance(answer, Candidate):
-        answer = fit_gang(inputs, finder, request.workspace, answer, need, least=least)
-    return answer if isinstance(answer, Refusal) else (answer, need)
-
-
-def request_inquiry(working_plan: WorkingPlan, finder: CandidateFinder, workload: WorkloadId) -> Inquiry | None:
-    """Return what the clusters of a request are asked; None where it is over, or deploys nothing."""
-    inputs, record = finder.inputs, working_plan.requests.get(workload)
-    if record is None or record.ended is not None or workload not in inputs.desired.policies:
-        return None
-
-    def ask(candidate: Candidate) -> Candidate | Refusal:
-        answer = assess(inputs, finder, record, candidate, least=True)
-        return answer if isinstance(answer, Refusal) else answer[0]
-
-    def shape(candidate: Candidate) -> ReplicaShape:
-        seen = inputs.observed.clusters.get(candidate.cluster)
-        return request_requirements(record.request, seen, kinds=inputs.desired.kinds).main.shape
-
-    return Inquiry(working_plan=working_plan, finder=finder, workload=workload, ask=ask, shape=shape)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +87,7 @@ class _PlaceRequest:
         kind = self._kind()
         alike = (kind, missing, frozenset(taken), self.record.avoids) if kind is not None else None
         # 1. The needs of its pods are unknown.
-        unknown = unknown_needs(self.entry.needs, self.entry.workspace)
+        unknown = self.entry.gang.unknown
         if missing and unknown:
             self._suppress(self._suppression(missing, Reason.NO_SHAPE, f"{unknown} ({UNKNOWN_REMEDY})"))
             return
@@ -199,28 +142,30 @@ class _PlaceRequest:
         state = finder.state(name, self.record.request.workspace) if shared else None
         cached = finder.refusals.refusal(kind, name, state) if shared else None
         if cached is None:
-            look = partial(assess, self.inputs, finder, self.record, candidate, least=least)
-            answer = finder.contained(candidate, look)
+            answer = finder.contained(candidate, partial(self._assess, candidate, least=least))
         else:
             answer = cached
         if not isinstance(answer, Refusal):
-            self._place(*answer, passed)
+            self._place(answer, passed)
             return None
         if shared and cached is None:
             finder.refusals.refuse(kind, answer, state)
         return answer
 
-    def _place(self, candidate: Candidate, need: PodRequirements, passed: tuple[Refusal, ...]) -> None:
-        desired, workload, main = self.inputs.desired, self.entry.workload, need.main
+    def _assess(self, candidate: Candidate, *, least: bool) -> Candidate | Refusal:
+        gang, replicas = self.entry.gang, self.entry.unit.size
+        return assess(self.inputs, self.finder, self.entry.workload, candidate, gang, replicas=replicas, least=least)
+
+    def _place(self, candidate: Candidate, passed: tuple[Refusal, ...]) -> None:
+        desired, workload, replicas = self.inputs.desired, self.entry.workload, self.entry.unit.size
         record = self.working_plan.requests[workload]
         began = replace(record, began_at=record.began_at or self.inputs.now)
-        if not main.shape.requests.amounts:
-            candidate = candidate._replace(fits=candidate.room)  # pods that request nothing fit without end
-        candidate = candidate.with_replicas(main.replicas, candidate.because)
+        candidate = candidate.with_replicas(replicas, candidate.because)
         self.working_plan.kept.note(workload, (candidate,), passed)
-        choice = choose(self.finder, candidate, SetPods(need, main.shape, by_pod=True), workload.workspace)
+        pods = set_pods(self.finder, self.entry.gang, candidate.cluster, replicas, shape=candidate.shape)
+        choice = choose(self.finder, candidate, pods, workload.workspace)
         template, policy = desired.templates[workload], desired.policies[workload]
-        made = self.finder.placement(template, policy, main.shape, candidate.cluster, main.replicas)
+        made = self.finder.placement(template, policy, pods.shape, candidate.cluster, replicas)
         placement = replace(made, expires_at=self._end(began))
         first = record.began_at is None
         self.working_plan.change(

@@ -15,7 +15,7 @@ from functools import partial
 from reconciler.core.capacity.best_fit import tightest_first
 from reconciler.core.capacity.cluster import ClusterCapacity
 from reconciler.core.capacity.gpu_requests import gpu_shapes
-from reconciler.core.capacity.pod_requirements import PodRequirements, request_requirements
+from reconciler.core.capacity.pod_requirements import PodRequirements
 from reconciler.core.decide.assign.serving import serving
 from reconciler.core.decide.assign.subset_quota import quota_left
 from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
@@ -311,16 +311,12 @@ class Preemption:
         if record is not None and record.request.reserves and record.request.ask is not None:
             options = gpu_shapes(record.request.ask, seen, dedicated=record.request.terms.dedicated)
             return tuple((option, 1) for option in options[:1]), True
-        if record is not None:
-            needed = request_requirements(record.request, seen, kinds=self.inputs.desired.kinds)
-            return required_pods(needed, least=least), True
-        demand = self.inputs.demands.get(workload)
-        if not isinstance(demand, Demand) or demand.shape is None:
-            return (), True
-        unit = unit_of_workload(self.inputs, workload)
+        unit, demand = unit_of_workload(self.inputs, workload).on(seen), self.inputs.demands.get(workload)
         together = unit.needs(suppressed.replicas)
-        if together is not None:
-            return (() if self.working_plan.of(workload) else required_pods(together, least=least)), True
+        if together is not None and (unit.apart or not self.working_plan.of(workload)):
+            return required_pods(together, least=least), True
+        if together is not None or not isinstance(demand, Demand) or demand.shape is None:
+            return (), True
         if least:
             return (), False
         policy = self.inputs.desired.policies[workload]

@@ -17,10 +17,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 
-from reconciler.core.capacity.pod_requirements import PodRequirements
 from reconciler.core.capacity.units import PlacementUnit
 from reconciler.core.decide.assign import gang_placement
-from reconciler.core.decide.assign.assignment import Assignment, Released, SetPods
+from reconciler.core.decide.assign.assignment import Assignment, Released
 from reconciler.core.decide.assign.replicas_by_cluster import assign
 from reconciler.core.decide.assign.surplus import take_surplus
 from reconciler.core.decide.candidates.finder import CandidateFinder
@@ -28,7 +27,6 @@ from reconciler.core.decide.state.gate import may_not_move
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.units import unit_of_workload
 from reconciler.core.decide.state.working_plan import WorkingPlan
-from reconciler.core.decide.steps import place_requests
 from reconciler.core.decide.steps.end import revert
 from reconciler.core.decide.steps.transfer import Cause, Departure, transfer
 from reconciler.core.ledger.restraints import MOVES_PERIOD
@@ -180,8 +178,6 @@ class _Relocation:
 
         A placement that goes whole makes room for the GPR that begins; one that keeps replicas does not.
         """
-        if self.workload.request:
-            return self._assign_request(closed)
         ends, leaving = int(going == self.placement.replicas), self._leaving()
         released = Released(places={self._place: going}, ends=ends, closed=closed, leaving=leaving)
         assignment = assign(
@@ -191,24 +187,6 @@ class _Relocation:
         if towards and towards.isdisjoint(candidate.key for candidate in assignment.chosen):
             moved = 0
         return assignment, moved
-
-    def _assign_request(self, closed: Mapping[ClusterSubset, Refusal]) -> tuple[Assignment, int]:
-        """Assign a request to the first cluster with room for all pods that it has there, else for its minimum."""
-        inputs, finder, record = self.inputs, self.finder, self.working_plan.requests[self.workload]
-        taken = {other.cluster for other in self.working_plan.of(self.workload)}
-        candidates = (candidate for candidate in finder.order(self.workload) if candidate.cluster not in taken)
-
-        def ask(candidate: Candidate, *, least: bool) -> tuple[Candidate, PodRequirements] | Refusal:
-            refusal = closed.get(candidate.key)
-            return refusal or place_requests.assess(inputs, finder, record, candidate, more_gprs=-1, least=least)
-
-        room, refusals = gang_placement.first_with_room(self.unit.needs(self.placement.replicas), candidates, ask)
-        if room is None:
-            return Assignment(chosen=(), refusals=refusals), 0
-        candidate, needs = room
-        chosen = (candidate._replace(replicas=needs.main.replicas),)
-        pods = SetPods(needs=needs, shape=needs.main.shape, by_pod=True)
-        return Assignment(chosen=chosen, refusals=refusals, pods=pods), self.placement.replicas
 
     def _leaving(self) -> frozenset[ClusterName]:
         """Name the other clusters that the workload has to leave as well: files forbid them, or all of them are lost.
