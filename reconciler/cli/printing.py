@@ -10,7 +10,7 @@ import json
 import re
 import shutil
 import sys
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
 import click
@@ -19,6 +19,7 @@ from reconciler.cli.columns import NONE, aligned, fitted, wrapped
 from reconciler.cli.exit_codes import MET_A_BUG
 from reconciler.cli.forms import JSONPATH, NAMES, WIDE, YAML
 from reconciler.errors import Problem, Severity
+from reconciler.model.plan import Reason, ReasonTraits
 from reconciler.model.units import format_duration
 from reconciler.text.jsonpath import JsonPath
 from reconciler.text.redaction import redacted
@@ -63,13 +64,18 @@ def _coloured(header: str, text: str) -> str:
     return text if colour is None else click.style(text, fg=colour)
 
 
+def _marked(trait: ReasonTraits) -> Iterator[Reason]:
+    """Return the reasons that are marked so."""
+    return (reason for reason in Reason if reason.has(trait))
+
+
 _STATES = frozenset({"ACTION", "ENGINE", "HEALTH", "PHASE", "REASON", "STATUS"})
 """Headers of the columns that hold states."""
 _COLOURS: Mapping[str, frozenset[str]] = {
-    "red": frozenset({"Bug", "Failed", "Revert", "Unhealthy", "Unknown", "Unseen"}),
+    "red": frozenset({"Failed", "Revert", "Unhealthy", "Unknown", *_marked(ReasonTraits.TROUBLE)}),
     "yellow": frozenset({
-        "AwaitingApproval", "CoolingDown", "EndProposal", "Held", "Hold", "Move", "NothingFits", "OverBudget",
-        "Pending", "Progressing", "Propose", "Provisioning", "Queued", "Resize", "ScaleUpWindow", "Update",
+        "EndProposal", "Hold", "Move", "Pending", "Progressing", "Propose", "Provisioning", "Queued", "Resize",
+        "Update", *_marked(ReasonTraits.CAUTION),
     }),
     "green": frozenset({
         "Approve", "Extend", "Healthy", "Place", "Ready", "Release", "Running", "Succeeded", "Successful",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
-from enum import StrEnum
+from enum import Flag, StrEnum, auto
 
 from reconciler.errors import Bug
 from reconciler.model.action import TRAITS, Action, FieldRules
@@ -67,6 +67,81 @@ class Reason(StrEnum):
     DELETION_UNCONFIRMED = "DeletionUnconfirmed"
     AWAITING_APPROVAL = "AwaitingApproval"
     BUG = "Bug"
+
+    def has(self, trait: ReasonTraits) -> bool:
+        """Return whether this follows from the reason."""
+        return trait in REASONS[self]
+
+
+class ReasonTraits(Flag):
+    """What follows from a reason."""
+
+    NONE = 0
+    OF_KIND = auto()
+    """A cluster that refuses one request by it refuses all of its kind: it names nothing of the request itself."""
+    PASSING = auto()
+    """A refusal by it may be over in a minute: what is approved waits for that."""
+    ABSENCE = auto()
+    """A refusal by it is for something that is absent: while a file cannot be read, that file may have it."""
+    NEEDS_ROOM = auto()
+    """A workload that it holds back waits for room, or for a GPR: its wait can be estimated."""
+    QUEUES = auto()
+    """The GPR of a workload that it holds back is Queued, and not Pending."""
+    LEAVES_ROOM = auto()
+    """It keeps a workload from no cluster that refuses nothing: that cluster would take the next replica."""
+    CAUTION = auto()
+    """It is marked as something that may take a while."""
+    TROUBLE = auto()
+    """It is marked as something that somebody has to look into."""
+
+
+REASONS: Mapping[Reason, ReasonTraits] = {
+    Reason.NOT_IN_WORKSPACE: ReasonTraits.OF_KIND,
+    Reason.NOT_IN_POLICY: ReasonTraits.ABSENCE,
+    Reason.UNKNOWN_CLUSTER: ReasonTraits.OF_KIND | ReasonTraits.ABSENCE,
+    Reason.SLURM_PARTITION: ReasonTraits.OF_KIND,
+    Reason.CORDONED: ReasonTraits.OF_KIND,
+    Reason.UNSEEN: ReasonTraits.OF_KIND | ReasonTraits.PASSING | ReasonTraits.TROUBLE,
+    Reason.UNHEALTHY: ReasonTraits.OF_KIND | ReasonTraits.PASSING | ReasonTraits.TROUBLE,
+    Reason.LABELS: ReasonTraits.NONE,
+    Reason.TAINTED: ReasonTraits.NONE,
+    Reason.ENGINE: ReasonTraits.NONE,
+    Reason.NEEDS_FIRST: ReasonTraits.NONE,
+    Reason.HELD: ReasonTraits.QUEUES | ReasonTraits.CAUTION,
+    Reason.RUNS_ONCE: ReasonTraits.NONE,
+    Reason.CLUSTER_LIMIT: ReasonTraits.NONE,
+    Reason.CLUSTER_LOST: ReasonTraits.NONE,
+    Reason.MOVE_BUDGET: ReasonTraits.NONE,
+    Reason.NO_CAPACITY: ReasonTraits.OF_KIND,
+    Reason.POLICY_LIMIT: ReasonTraits.NONE,
+    Reason.OVER_BUDGET: ReasonTraits.QUEUES | ReasonTraits.CAUTION,
+    Reason.COOLING_DOWN: ReasonTraits.QUEUES | ReasonTraits.CAUTION,
+    Reason.SCALE_UP_WINDOW: ReasonTraits.CAUTION,
+    Reason.SCALE_DOWN_WINDOW: ReasonTraits.LEAVES_ROOM,
+    Reason.PRIMARY_UNSEEN: ReasonTraits.NONE,
+    Reason.NOT_FOUND: ReasonTraits.NONE,
+    Reason.SIGNAL_UNHEARD: ReasonTraits.LEAVES_ROOM,
+    Reason.NO_SHAPE: ReasonTraits.NONE,
+    Reason.NOT_RENDERED: ReasonTraits.NONE,
+    Reason.CHARTS_PENDING: ReasonTraits.PASSING,
+    Reason.UNTRIED: ReasonTraits.PASSING,
+    Reason.SOURCE_UNREAD: ReasonTraits.NONE,
+    Reason.LEDGER_UNREADABLE: ReasonTraits.NONE,
+    Reason.NOTHING_FITS: ReasonTraits.NEEDS_ROOM
+    | ReasonTraits.QUEUES
+    | ReasonTraits.LEAVES_ROOM
+    | ReasonTraits.CAUTION,
+    Reason.AVOIDED: ReasonTraits.NONE,
+    Reason.TAKEN: ReasonTraits.NONE,
+    Reason.GPR_LIMIT: ReasonTraits.OF_KIND | ReasonTraits.NEEDS_ROOM | ReasonTraits.QUEUES,
+    Reason.SPREAD_LIMIT: ReasonTraits.QUEUES,
+    Reason.BOUND_UNMET: ReasonTraits.NONE,
+    Reason.SPREAD_NOT_IN_FORCE: ReasonTraits.NONE,
+    Reason.REQUEST_FIXED: ReasonTraits.NONE,
+    Reason.DELETION_UNCONFIRMED: ReasonTraits.NONE,
+    Reason.AWAITING_APPROVAL: ReasonTraits.QUEUES | ReasonTraits.CAUTION,
+    Reason.BUG: ReasonTraits.TROUBLE,
+}
 
 
 BELONGS = "is there already, and belongs to"

@@ -11,7 +11,7 @@ from reconciler.core.commits.history import reasons_in_body
 from reconciler.core.commits.trailers import Trailer
 from reconciler.model.demand import Demand
 from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
-from reconciler.model.plan import Assessment, Reason
+from reconciler.model.plan import Assessment, ReasonTraits
 from reconciler.model.score import Score, weighted_mean
 from reconciler.model.tree import LoggedCommit
 from reconciler.text.wording import amounts
@@ -28,7 +28,6 @@ from reconciler.web.now import (
 from reconciler.web.paging import TablePage, page_of
 from reconciler.web.viewer import Viewer
 
-_PLACEABLE = frozenset({Reason.NOTHING_FITS, Reason.SCALE_UP_WINDOW})
 _ALL = 20
 SIZE = 50
 """Candidates of a page."""
@@ -122,7 +121,7 @@ def why_workload(viewer: Viewer, workspace: WorkspaceName, name: str, *, number:
     """
     explanation = explain_workload(viewer.snapshot, workspace, TemplateName(name))
     demand = explanation.demand if isinstance(explanation.demand, Demand) else None
-    placeable = all(held.reason in _PLACEABLE for held in explanation.suppressed)
+    placeable = all(held.reason.has(ReasonTraits.LEAVES_ROOM) for held in explanation.suppressed)
     return WhyWorkload(
         workload=explanation.workload,
         request=explanation.request is not None,

@@ -15,7 +15,7 @@ from reconciler.model.action import Action
 from reconciler.model.end_reason import EndReason
 from reconciler.model.gpr import GprState, GprTerms, GpuAsk
 from reconciler.model.placement import Origin, RestraintKind
-from reconciler.model.plan import Change, Plan
+from reconciler.model.plan import Change, Plan, Reason, Suppressed
 from reconciler.model.request import Ended, Provisioning
 from tests.builders.gprs import TRAIN, binding, gpr_template, record, request
 from tests.builders.group_bursts import SET, lacks
@@ -208,3 +208,13 @@ def test_a_burst_that_stands_has_one_gpr_whatever_holds_others_back() -> None:
     moved = replace(deleted, kind=RestraintKind.COOL_DOWN, reason="vllm-1 was moved away", placement="vllm-1")
     (one,) = gpr_views(inputs(there=ledger(there, restraints={VLLM: (deleted, moved)})), Plan())
     assert one.state is GprState.PROVISIONING
+
+
+@pytest.mark.parametrize("reason", [Reason.AWAITING_APPROVAL, Reason.OVER_BUDGET, Reason.NOT_FOUND])
+def test_a_burst_that_lacks_nothing_has_one_gpr_though_its_update_or_renewal_is_held_back(reason: Reason) -> None:
+    there = placement()
+    held = Suppressed(workload=VLLM, reason=reason, message="its old version stays", replicas=3)
+    seen = inputs(short(3), free("worker-2", 8, bound={there.name: 3}), there=ledger(there))
+    (one,) = gpr_views(seen, Plan(suppressed=(held,)))
+    assert one.placement == there.name
+    assert len(gpr_views(replace(seen, ledger=ledger()), Plan(suppressed=(held,)))) == 1

@@ -19,7 +19,7 @@ from reconciler.errors import InvalidInput
 from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.ledger import Ledger
 from reconciler.model.placement import RestraintKind, place_name
-from reconciler.model.plan import Reason
+from reconciler.model.plan import Reason, ReasonTraits
 from reconciler.model.score import Score, ScorerName
 from reconciler.model.units import Resources, parse_quantity
 from reconciler.preview import decision_at
@@ -29,11 +29,10 @@ from reconciler.text.spelling import closest, nearest
 from reconciler.text.to_json import json_value
 from reconciler.text.wording import amounts
 
+_LEAVE_ROOM = frozenset(reason.value for reason in Reason if reason.has(ReasonTraits.LEAVES_ROOM))
+
 ExplanationDocument: TypeAlias = Mapping[str, Any]
 """An explanation as ``-o json`` prints it, or a part of one."""
-
-_PLACEABLE = frozenset({Reason.NOTHING_FITS.value, Reason.SCALE_DOWN_WINDOW.value, Reason.SIGNAL_UNHEARD.value})
-"""Reasons that hold replicas back on single clusters, or that keep no replica from being placed."""
 
 
 def explain(settings: Settings, workload: str, at: datetime | None, *, by_name: bool, form: options.Output) -> None:
@@ -178,7 +177,7 @@ def _demand(demand: ExplanationDocument | None) -> str:
 
 def _held_back(explanation: ExplanationDocument) -> bool:
     """Tell whether a reason apart from the clusters keeps replicas from being placed."""
-    return any(suppressed["reason"] not in _PLACEABLE for suppressed in explanation["suppressed"])
+    return any(suppressed["reason"] not in _LEAVE_ROOM for suppressed in explanation["suppressed"])
 
 
 def _row(assessment: ExplanationDocument, *, placeable: bool) -> tuple[object, ...]:

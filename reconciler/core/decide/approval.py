@@ -30,7 +30,7 @@ from reconciler.model.approval import BurstProposal, ProposalEnd, ProposedPlacem
 from reconciler.model.demand import Demand
 from reconciler.model.ids import WorkloadId
 from reconciler.model.placement import Restraint, RestraintKind
-from reconciler.model.plan import Change, Plan, Reason, Shortage, Suppressed
+from reconciler.model.plan import Change, Plan, Reason, ReasonTraits, Shortage, Suppressed
 from reconciler.model.policy import BurstPolicy, Renewal
 from reconciler.model.units import format_duration
 from reconciler.text.timestamps import format_time
@@ -43,8 +43,6 @@ LEAST_HOLD = timedelta(minutes=5)
 _MOST_CAUSES = 3
 _ROUNDS = 5
 """Times that a pass is decided anew since something has to be approved first; nearly always once is enough."""
-_PASSING = frozenset({Reason.UNSEEN, Reason.UNHEALTHY, Reason.CHARTS_PENDING, Reason.UNTRIED})
-"""Refusals that may be over in a minute: what is approved waits for that."""
 
 
 def uses_approval(inputs: PassInput) -> bool:
@@ -276,7 +274,7 @@ def _checked(inputs: PassInput, gate: Gate, made: Sequence[Change], suppressed: 
         return gate
     # 3. A cluster is out of sight, or charts are being rendered, which may be over in a minute.
     refusals = () if suppressed is None else suppressed.refusals
-    if not made and refusals and all(refusal.reason in _PASSING for refusal in refusals):
+    if not made and refusals and all(refusal.reason.has(ReasonTraits.PASSING) for refusal in refusals):
         return replace(gate, is_open=False, is_tried=True, why=as_clause(refusals[0].message))
     # 4. It cannot be placed, or is another burst now.
     why = "nothing can be placed now" if suppressed is None else as_clause(suppressed.message)

@@ -32,7 +32,7 @@ from reconciler.model.end_reason import ENDS, EndReason
 from reconciler.model.gpr import GprEvent, GprState, GprTerms, GpuAsk, step
 from reconciler.model.ids import ClusterName, PlacementName, WorkloadId, WorkspaceName
 from reconciler.model.placement import Placement, Restraint
-from reconciler.model.plan import Change, Plan, Reason, Suppressed
+from reconciler.model.plan import Change, Plan, ReasonTraits, Suppressed
 from reconciler.model.policy import Desired
 from reconciler.model.request import Ended, Provisioning, RequestRecord
 from reconciler.text.timestamps import format_time
@@ -41,20 +41,6 @@ from reconciler.text.wording import as_clause
 _DIGITS = 8
 _MAX_TURNS = 2_000
 """Turns of the queue that are simulated for a list of GPRs; a longer queue has no times at its end."""
-
-_QUEUED = frozenset(
-    {
-        Reason.NOTHING_FITS,
-        Reason.GPR_LIMIT,
-        Reason.SPREAD_LIMIT,
-        Reason.HELD,
-        Reason.COOLING_DOWN,
-        Reason.OVER_BUDGET,
-        Reason.AWAITING_APPROVAL,
-    }
-)
-_KEPT = frozenset({Reason.SCALE_DOWN_WINDOW, Reason.SIGNAL_UNHEARD, Reason.PRIMARY_UNSEEN})
-"""Reasons of suppressed changes without missing replicas."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,7 +233,7 @@ def _waiting_gprs(inputs: PassInput, plan: Plan, note_bug: NoteBug) -> _Drafts:
     """Draft a GPR of the missing replicas of each workload, and of each request without placements."""
     held: dict[WorkloadId, list[Suppressed]] = {}
     for suppression in plan.suppressed:
-        if suppression.reason not in _KEPT and suppression.replicas:
+        if suppression.replicas and _lacks(inputs, plan, suppression.workload):
             held.setdefault(suppression.workload, []).append(suppression)
     estimate = partial(estimate_starts, waiting_for_room(plan), inputs, plan, most=_MAX_TURNS)
     starts = attempt(Seam.STATUS, "the queue", estimate)
@@ -265,6 +251,16 @@ def _waiting_gprs(inputs: PassInput, plan: Plan, note_bug: NoteBug) -> _Drafts:
         )
 
 
+def _lacks(inputs: PassInput, plan: Plan, workload: WorkloadId) -> bool:
+    """Return whether a plan leaves a workload with missing replicas; a request is short of all that it waits for."""
+    if workload.request:
+        return True
+    demand = inputs.demands.get(workload)
+    begins = sum(change.growth for change in plan.changes if change.workload == workload)
+    placed = inputs.ledger.placements.of(workload).replicas + begins
+    return isinstance(demand, Demand) and demand.missing > placed
+
+
 def _waiting_gpr(
     inputs: PassInput, workload: WorkloadId, suppressed: Sequence[Suppressed], start: Start | None
 ) -> GprView:
@@ -273,7 +269,7 @@ def _waiting_gpr(
     measured = demand if isinstance(demand, Demand) else None
     replicas = max((suppression.replicas for suppression in suppressed), default=1)
     needs = gpr_needs(inputs, workload, None, measured.shape if measured else None, replicas)
-    queued = any(suppression.reason in _QUEUED for suppression in suppressed)
+    queued = any(suppression.reason.has(ReasonTraits.QUEUES) for suppression in suppressed)
     since = min((missing.since for missing in measured.waiting), default=None) if measured else None
     return replace(
         _gpr(inputs, workload, None, None, needs),

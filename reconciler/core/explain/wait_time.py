@@ -30,7 +30,7 @@ from reconciler.model.capacity import ClusterObservation, ReplicaShape
 from reconciler.model.demand import Demand
 from reconciler.model.gpr import DEFAULT_PRIORITY, GprTerms, GpuAsk
 from reconciler.model.ids import ClusterName, TemplateName, WorkloadId, WorkspaceName
-from reconciler.model.plan import Plan, Reason
+from reconciler.model.plan import Plan, ReasonTraits
 from reconciler.model.policy import Desired
 from reconciler.model.units import format_duration
 from reconciler.text.findings import Finding
@@ -38,9 +38,6 @@ from reconciler.text.timestamps import format_time
 from reconciler.text.wording import count, join_names
 
 T = TypeVar("T")
-
-_WAITS = frozenset({Reason.NOTHING_FITS, Reason.GPR_LIMIT})
-"""Reasons by which a workload waits for room, or for a GPR."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +111,7 @@ def estimate_starts(
 
 def waiting_for_room(plan: Plan) -> frozenset[WorkloadId]:
     """Return the workloads that a plan leaves without room, or without a GPR."""
-    return frozenset(held.workload for held in plan.suppressed if held.reason in _WAITS)
+    return frozenset(held.workload for held in plan.suppressed if held.reason.has(ReasonTraits.NEEDS_ROOM))
 
 
 def describe_start(workload: WorkloadId, inputs: PassInput, plan: Plan) -> Iterator[str]:
@@ -324,7 +321,7 @@ class _WaitProbe:
         started = {
             start.workload for start in simulation.starts if start.cluster == name and (at is None or start.at <= at)
         }
-        waiting = {held.workload for held in self._first.working_plan.plan().suppressed if held.reason in _WAITS}
+        waiting = waiting_for_room(self._first.working_plan.plan())
         return tuple(
             turn.workload
             for turn in self._first.turns

@@ -42,25 +42,11 @@ from reconciler.model.capacity import ReplicaShape
 from reconciler.model.cluster import Prerequisite
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
 from reconciler.model.placement import ClusterSubset, Placement, RestraintKind
-from reconciler.model.plan import PODS_UNTRIED, PODS_UNTRIED_REMEDY, Choice, Reason, Refusal, Suppressed
+from reconciler.model.plan import PODS_UNTRIED, PODS_UNTRIED_REMEDY, Choice, Reason, ReasonTraits, Refusal, Suppressed
 from reconciler.model.policy import BurstPolicy, SetDivision
 from reconciler.model.units import Resources, format_duration
 from reconciler.model.workload import WorkloadTemplate
 from reconciler.text.wording import count
-
-_SHARED = frozenset(
-    {
-        Reason.UNKNOWN_CLUSTER,
-        Reason.NOT_IN_WORKSPACE,
-        Reason.SLURM_PARTITION,
-        Reason.CORDONED,
-        Reason.UNSEEN,
-        Reason.UNHEALTHY,
-        Reason.NO_CAPACITY,
-        Reason.GPR_LIMIT,
-    }
-)
-"""Reasons that name nothing of the request itself, so that they hold for all requests of its kind."""
 
 
 class RefusalCache:
@@ -78,7 +64,7 @@ class RefusalCache:
 
     def refuse(self, kind: Hashable, refusal: Refusal, at: Hashable) -> None:
         """Cache the refusal of a request if its reason holds for all requests of its kind."""
-        if refusal.reason in _SHARED:
+        if refusal.reason.has(ReasonTraits.OF_KIND):
             self._refusals[kind, refusal.cluster] = at, refusal
 
     def suppressed(self, kind: Hashable, at: Hashable) -> Suppressed | None:
@@ -88,7 +74,7 @@ class RefusalCache:
 
     def suppress(self, kind: Hashable, suppressed: Suppressed, at: Hashable) -> None:
         """Cache that no cluster has room for a request if every refusal holds for all requests of its kind."""
-        if all(refusal.reason in _SHARED for refusal in suppressed.refusals):
+        if all(refusal.reason.has(ReasonTraits.OF_KIND) for refusal in suppressed.refusals):
             self._suppressed[kind] = at, suppressed
 
     def why_not(self, refusals: tuple[Refusal, ...], otherwise: str) -> tuple[Reason, str]:

@@ -18,7 +18,7 @@ from reconciler.core.decide.assign.surplus import GivenUp, give_up
 from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
 from reconciler.core.decide.candidates.gpr_limits import within_limits
 from reconciler.core.decide.state.gate import may_not_move
-from reconciler.core.decide.state.pass_input import ABSENT, PassInput
+from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.units import unit_of_workload
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.end import end_expired
@@ -32,7 +32,7 @@ from reconciler.model.capacity import ReplicaShape
 from reconciler.model.demand import Demand
 from reconciler.model.ids import WorkloadId
 from reconciler.model.placement import ClusterSubset, Placement, place_name
-from reconciler.model.plan import Plan, Reason, Refusal
+from reconciler.model.plan import Plan, Reason, ReasonTraits, Refusal
 from reconciler.model.policy import BurstPolicy
 from reconciler.model.workload import WorkloadTemplate
 from reconciler.text.wording import as_clause, count, sanitize
@@ -183,7 +183,7 @@ class _Rebalance:
         """Raise InvalidInput where a cluster may only seem to have gone, or where some replicas have no place."""
         for place in sorted(self.held):
             gone = self._gone(place)
-            if gone is not None and gone.reason in ABSENT and not self.inputs.absence_counts:
+            if gone is not None and gone.reason.has(ReasonTraits.ABSENCE) and not self.inputs.absence_counts:
                 raise InvalidInput(
                     f"rebalancing {self.workload}: {place_name(*place)}: {gone.message}, but not every file can be read"
                     " (try mending the files that `overspill check` names)"

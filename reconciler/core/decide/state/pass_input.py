@@ -27,7 +27,7 @@ from reconciler.model.drafted_subsets import DraftedSubsets
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
 from reconciler.model.ledger import Ledger
 from reconciler.model.placement import ClusterSubset, Placement, place_name
-from reconciler.model.plan import CHARTS_PENDING, UNTRIED, Reason, Refusal
+from reconciler.model.plan import CHARTS_PENDING, UNTRIED, ReasonTraits, Refusal
 from reconciler.model.policy import Desired
 from reconciler.model.request import RequestRecord
 from reconciler.model.tree import ROOT, describe_standing
@@ -49,9 +49,6 @@ _TRIES = 3
 _UNFINISHED = frozenset({UNTRIED, CHARTS_PENDING})
 """Problems that a later pass ends, though nobody mends anything."""
 
-
-ABSENT = frozenset({Reason.UNKNOWN_CLUSTER, Reason.NOT_IN_POLICY})
-"""Refusals for something that is absent: while a file cannot be read, that file may have it."""
 
 _NO_FLEET = Problem(
     path=FLEET_FILE,
@@ -164,7 +161,8 @@ class PassInput:
         if placement.workload not in self.desired.policies:
             return None
         refusal = self.reach.exclusion_of(placement)
-        return None if refusal is not None and refusal.reason in ABSENT and not self.absence_counts else refusal
+        is_absent = refusal is not None and refusal.reason.has(ReasonTraits.ABSENCE)
+        return None if is_absent and not self.absence_counts else refusal
 
     @property
     def absence_counts(self) -> bool:

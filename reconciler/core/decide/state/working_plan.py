@@ -46,22 +46,6 @@ def written_once(changes: Sequence[Change]) -> list[Change]:
     return folded
 
 
-_TURN_REASONS = frozenset(
-    {
-        Reason.NOTHING_FITS,
-        Reason.GPR_LIMIT,
-        Reason.SPREAD_LIMIT,
-        Reason.SCALE_UP_WINDOW,
-        Reason.POLICY_LIMIT,
-        Reason.OVER_BUDGET,
-        Reason.HELD,
-        Reason.COOLING_DOWN,
-        Reason.AWAITING_APPROVAL,
-    }
-)
-"""Reasons that keep replicas from being placed in the turn of their workload; another turn takes them back."""
-
-
 T = TypeVar("T")
 
 Frozen: TypeAlias = Mapping[WorkloadId | int, Bug]
@@ -225,10 +209,10 @@ class WorkingPlan:
         """Note a bug that keeps nothing from being decided."""
         self.other_bugs.append(bug)
 
-    def suppress(self, suppressed: Suppressed) -> None:
-        """Note a change that is not made."""
+    def suppress(self, suppressed: Suppressed, *, in_turn: bool = False) -> None:
+        """Note a change that is not made. What is noted `in_turn` is forgotten before the next turn of its workload."""
         self._suppressed[self._noted] = suppressed
-        if suppressed.reason in _TURN_REASONS:
+        if in_turn:
             self._turns.setdefault(suppressed.workload, []).append(self._noted)
         self._noted += 1
         if suppressed.reason is Reason.NOTHING_FITS:

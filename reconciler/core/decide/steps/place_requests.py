@@ -188,7 +188,7 @@ class _PlaceRequest:
         end = request_end(self.record, self.inputs.desired)
         if end is not None:
             self.working_plan.wake(end)
-        self.working_plan.suppress(replace(suppressed, workload=self.entry.workload))
+        self.working_plan.suppress(replace(suppressed, workload=self.entry.workload), in_turn=True)
 
     def _explain_refusals(self, missing: int, total: int, refusals: tuple[Refusal, ...]) -> Suppressed:
         """Say why the request waits, and the first remedy."""

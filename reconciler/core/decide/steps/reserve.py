@@ -101,7 +101,8 @@ class _Reserve:
                 message=message,
                 replicas=self.ask.nodes,
                 refusals=tuple(refusals),
-            )
+            ),
+            in_turn=True,
         )
 
     def _refusal(self, name: ClusterName) -> Refusal | None:

@@ -443,5 +443,6 @@ class ScaleUp:
                 replicas=short,
                 until=until,
                 refusals=refusals,
-            )
+            ),
+            in_turn=True,
         )
