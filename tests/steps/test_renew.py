@@ -129,6 +129,12 @@ def test_burst_that_lapsed_says_why_it_was_not_renewed(missing: int, reason: str
     assert (ended.why, ended.detail) == (EndReason.EXPIRED, f"its 10m are over{reason}")
 
 
+def test_burst_that_lapsed_beside_others_that_serve_what_is_missing_says_so() -> None:
+    ended = renewing(ending(timedelta(), "worker-3"), placement("worker-2", 3), missing=3).changes[0]
+    detail = "its 10m are over; its others are as many as are missing on worker-1"
+    assert (ended.placement.cluster, ended.detail) == ("worker-3", detail)
+
+
 def test_burst_of_an_unseen_primary_lapses_and_says_so() -> None:
     wanted = desired(ordering("worker-2", renew=Renewal.WHILE_NEEDED))
     assert plan(there=ledger(ending(MINUTE)), wanted=wanted).changes == ()

@@ -122,6 +122,17 @@ class PlacementUnit:
             return ""
         return "they run once" if self.once else "they share a topology domain"
 
+    def gives(self, placed: int) -> int:
+        """Return the replicas by which a placement of so many gives room to others; 0 for what runs once."""
+        if self.once:
+            return 0
+        return 1 if self.is_single else placed
+
+    def wanted(self, missing: int) -> int:
+        """Return how many replicas a turn places of the missing ones: those that were approved, one run, else all."""
+        run = self.size if self.is_lone_run else 0
+        return self.approved or min(missing, run or missing)
+
     def replicas(self, missing: int) -> int:
         """Return the replicas of one unit, given the number that is missing."""
         return self.size or missing

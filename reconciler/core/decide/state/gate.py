@@ -128,16 +128,13 @@ def needs_approval(inputs: PassInput, rule: ApprovalRule, bursts: Sequence[Chang
     return _is_above(rule, rate)
 
 
-def growth_awaits_approval(inputs: PassInput, resize: Change) -> bool:
-    """Tell whether an update that raises the GPUs or the hourly rate of a burst has to be approved first."""
+def update_waits(inputs: PassInput, resize: Change) -> Suppressed | None:
+    """Hold back an update that raises the GPUs or the hourly rate of a burst to where it has to be approved first."""
     rule, clusters = rule_of(inputs, resize.placement), inputs.desired.clusters
-    before, after = (hourly_rate((each,), clusters, inputs.now) for each in (resize.former, resize.placement))
-    raised = after.gpus > before.gpus or after.dollars > before.dollars
-    return rule is not None and raised and needs_approval(inputs, rule, [resize])
-
-
-def update_waits(resize: Change) -> Suppressed:
-    """Say that an update of a burst waits, and how it goes on."""
+    old, new = (hourly_rate((each,), clusters, inputs.now) for each in (resize.former, resize.placement))
+    raised = new.gpus > old.gpus or new.dollars > old.dollars
+    if rule is None or not raised or not needs_approval(inputs, rule, [resize]):
+        return None
     before = resize.former
     way_out = f"raise the rule, or `overspill revert {before.name}`, so that it is proposed anew"
     return Suppressed(

@@ -72,7 +72,7 @@ def end_expired(inputs: PassInput, working_plan: WorkingPlan) -> None:
         late = inputs.now - placement.expires_at
         overdue = f", {format_duration(late)} late" if late.total_seconds() >= 1 else ""
         detail = f"its {lasted} are over{overdue}"
-        unrenewed = attempt(Seam.EXPIRY, placement.path, partial(why_not_renewed, inputs, placement))
+        unrenewed = attempt(Seam.EXPIRY, placement.path, partial(why_not_renewed, inputs, working_plan, placement))
         if isinstance(unrenewed, str) and unrenewed:
             detail = f"{detail}; {unrenewed}"
         ended = attempt(Seam.EXPIRY, placement.path, partial(make_revert, inputs, placement, EndReason.EXPIRED, detail))

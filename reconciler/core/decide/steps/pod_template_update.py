@@ -14,7 +14,7 @@ from reconciler.core.capacity.gangs import GangWorkload, additional_requirements
 from reconciler.core.capacity.pod_requirements import PodRequirements, PodSet
 from reconciler.core.decide.assign import gang_placement
 from reconciler.core.decide.candidates.finder import CandidateFinder
-from reconciler.core.decide.state.gate import growth_awaits_approval, update_waits
+from reconciler.core.decide.state.gate import update_waits
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.units import unit_of_workload
 from reconciler.core.decide.state.working_plan import WorkingPlan
@@ -64,8 +64,9 @@ def _resize(
     detail = f"its template makes {count(after, 'pod')} of a replica, {before} before"
     resized = lifecycle.resized_placement(placement, inputs.desired, inputs.now, placement.replicas)
     resize = Change(action=Action.RESIZE, before=placement, after=replace(resized, shape=shape.recorded), detail=detail)
-    if growth_awaits_approval(inputs, resize):
-        working_plan.suppress(update_waits(resize))
+    waits = update_waits(inputs, resize)
+    if waits is not None:
+        working_plan.suppress(waits)
         return
     placed = _placed_pods(placement)
     answer = _room(inputs, finder, placement, gang, placed) if after > before else None

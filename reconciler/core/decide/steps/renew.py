@@ -16,8 +16,7 @@ from reconciler.core.decide.assign.serving import serving
 from reconciler.core.decide.assign.surplus import take_surplus
 from reconciler.core.decide.candidates.finder import CandidateFinder
 from reconciler.core.decide.state.pass_input import PassInput
-from reconciler.core.decide.state.runs import may_still_run
-from reconciler.core.decide.state.units import unit_of_workload
+from reconciler.core.decide.state.runs import is_run, may_still_run
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.turns.claims import Claims
 from reconciler.core.decide.turns.queue import Turn
@@ -87,19 +86,15 @@ def _due(inputs: PassInput, placement: Placement) -> datetime:
 def _renew(
     inputs: PassInput, working_plan: WorkingPlan, claims: Claims, workload: WorkloadId, due: Sequence[Placement]
 ) -> None:
-    """Extend the placements of one workload that are due, as far as its missing replicas need them.
-
-    A run is needed until it is over, whatever its primary shows, and also where that is unseen.
-    """
+    """Extend the placements of one workload that are due, as far as they are needed."""
     policy, template = inputs.desired.policies[workload], inputs.desired.templates[workload]
     limits = inputs.desired.limits.get(workload.workspace)
-    need = _need(inputs, working_plan, workload, due)
-    if need is None:
-        return
+    needs = {placement.path: _need(inputs, working_plan, placement, policy.scale_down_window) for placement in due}
     budget = inputs.budgets.used_up(workload, policy.name)
     for placement in sorted(due, key=lambda each: serving(inputs, each).parts):  # what serves least yields first
         until = lifecycle.renewed_end(placement, template, policy, limits)
-        if placement.path not in need.paths or until <= placement.expires_at:
+        need = needs[placement.path]
+        if need.unneeded or until <= placement.expires_at:
             continue
         if budget is not None:
             working_plan.suppress(_over_budget(placement, budget))
@@ -113,23 +108,34 @@ def _renew(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Need:
-    """What placements of a workload are still needed for."""
+    """What a placement is still needed for."""
 
-    paths: frozenset[str]
-    """Those that are needed."""
-    words: str
+    words: str = ""
+    unneeded: str = ""
+    """Why it is not, or why nobody knows; empty where it is needed."""
 
 
-def _need(inputs: PassInput, working_plan: WorkingPlan, workload: WorkloadId, due: Sequence[Placement]) -> _Need | None:
-    """Return what is needed of a workload; None where nobody knows."""
-    if unit_of_workload(inputs, workload).once:
-        running = frozenset(placement.path for placement in due if may_still_run(inputs, placement))
-        return _Need(paths=running, words=_RUNS)
-    demand, policy = inputs.demands.get(workload), inputs.desired.policies[workload]
-    if not isinstance(demand, Demand):
-        return None
-    needed = _needed_paths(inputs, working_plan, demand, policy)
-    return _Need(paths=needed, words=_describe_need(inputs, demand, policy))
+def _need(inputs: PassInput, working_plan: WorkingPlan, placement: Placement, window: timedelta) -> _Need:
+    """Say what a placement is needed for: a run until it is over, others for what was missing at once in a `window`.
+
+    A run is needed whatever its primary shows, and also where that is unseen.
+    """
+    demand = inputs.demands.get(placement.workload)
+    # 1. It is needed until it is over.
+    if is_run(inputs, placement):
+        over = f"no pod of it is seen on {placement.cluster} any more"
+        return _Need(words=_RUNS, unneeded="" if may_still_run(inputs, placement) else over)
+    # 2. Nobody knows whether it is needed.
+    if demand is None:
+        return _Need(unneeded="its demand is not measured")
+    if isinstance(demand, UnseenPrimary):
+        return _Need(unneeded=f"not renewed, since {demand.message}")
+    # 3. It is needed for as many replicas as are missing.
+    if placement.path in _needed_paths(inputs, working_plan, demand, window):
+        return _Need(words=_describe_need(inputs, demand, window))
+    if demand.missing:
+        return _Need(unneeded=f"its others are as many as are missing on {demand.primary}")
+    return _Need(unneeded=f"no replica is missing on {demand.primary} any more")
 
 
 def _over_budget(placement: Placement, budget: BudgetState) -> Suppressed:
@@ -166,27 +172,28 @@ def _give_back(inputs: PassInput, working_plan: WorkingPlan, claims: Claims, pla
     return after
 
 
-def _needed_paths(inputs: PassInput, working_plan: WorkingPlan, demand: Demand, policy: BurstPolicy) -> frozenset[str]:
+def _needed_paths(inputs: PassInput, working_plan: WorkingPlan, demand: Demand, window: timedelta) -> frozenset[str]:
     """Name by path the placements that the missing replicas need: those that scale-down would leave."""
     placements = working_plan.of(demand.workload)
-    surplus = sum(placement.replicas for placement in placements) - _replicas_needed(inputs, demand, policy)
+    surplus = sum(placement.replicas for placement in placements) - _replicas_needed(inputs, demand, window)
     ends = take_surplus(inputs, working_plan, surplus, placements, partly=False) if surplus > 0 else ()
     gone = {each.placement.path for each in ends if each.rest == 0}
     return frozenset(placement.path for placement in placements if placement.path not in gone)
 
 
-def _replicas_needed(inputs: PassInput, demand: Demand, policy: BurstPolicy) -> int:
-    """Count the replicas that were missing at once within the scale-down window, as far as it has been watched."""
-    return max(demand.missing, peak_missing(demand, policy.scale_down_window, inputs.seen_at(demand)) or 0)
+def _replicas_needed(inputs: PassInput, demand: Demand, window: timedelta) -> int:
+    """Count the replicas that were missing at once within a window, as far as it has been watched; 0s for now alone."""
+    before = peak_missing(demand, window, inputs.seen_at(demand)) if window else None
+    return max(demand.missing, before or 0)
 
 
-def _describe_need(inputs: PassInput, demand: Demand, policy: BurstPolicy) -> str:
+def _describe_need(inputs: PassInput, demand: Demand, window: timedelta) -> str:
     """Say what a burst is still needed for."""
     if demand.missing:
         verb, what = ("missing on", demand.needed) if demand.needed else ("wanted beforehand for", demand.missing)
         return f"{count(what, 'replica')} {'is' if what == 1 else 'are'} still {verb} {demand.primary}"
-    most = count(_replicas_needed(inputs, demand, policy), "replica")
-    return f"up to {most} were missing on {demand.primary} in the last {format_duration(policy.scale_down_window)}"
+    most = count(_replicas_needed(inputs, demand, window), "replica")
+    return f"up to {most} were missing on {demand.primary} in the last {format_duration(window)}"
 
 
 def _describe_bound(placement: Placement, policy: BurstPolicy, limits: WorkspaceLimits | None) -> str:
@@ -195,7 +202,7 @@ def _describe_bound(placement: Placement, policy: BurstPolicy, limits: Workspace
     return "" if longest is None else f"; it may last until {format_time(placement.created_at + longest)}"
 
 
-def why_not_renewed(inputs: PassInput, placement: Placement) -> str:
+def why_not_renewed(inputs: PassInput, working_plan: WorkingPlan, placement: Placement) -> str:
     """Say of a burst that has ended why it was not renewed; empty where its policy does not renew."""
     workload = placement.workload
     policy, template = inputs.desired.policies.get(workload), inputs.desired.templates.get(workload)
@@ -209,19 +216,12 @@ def why_not_renewed(inputs: PassInput, placement: Placement) -> str:
     if lifecycle.at_longest(placement, policy, limits):
         return "it may not last longer"
     # 2. Nobody knows whether it is needed, or nobody needs it.
-    need, unneeded = _RUNS, ""
-    if unit_of_workload(inputs, workload, placement).once:
-        unneeded = "" if may_still_run(inputs, placement) else f"no pod of it is seen on {placement.cluster} any more"
-    elif isinstance(demand, UnseenPrimary):
-        unneeded = f"not renewed, since {demand.message}"
-    else:
-        need = _describe_need(inputs, demand, policy)
-        unneeded = "" if demand.missing else f"no replica is missing on {demand.primary} any more"
-    if unneeded:
-        return unneeded
+    need = _need(inputs, working_plan, placement, timedelta())
+    if need.unneeded:
+        return need.unneeded
     # 3. What it may cost is spent.
     budget = inputs.budgets.used_up(workload, policy.name)
     if budget is not None:
         return f"not renewed, since {describe_used_up(budget)}"
     # 4. It is needed, and no pass ran between the renewal's time and the end.
-    return f"no pass ran in time to renew it, and {need}"
+    return f"no pass ran in time to renew it, and {need.words}"

@@ -142,11 +142,11 @@ class ScaleUp:
             self._suppress(Reason.AWAITING_APPROVAL, describe_waiting(gate), proposal.until, refusals=refusals)
             return None
         # 7. Less may be placed than was approved.
-        approved = self.unit.approved or missing
-        if missing < approved:
-            self._suppress(Reason.POLICY_LIMIT, f"{count(missing, 'replica')} of {approved} may be placed now")
+        wanted = self.unit.wanted(missing)
+        if missing < wanted:
+            self._suppress(Reason.POLICY_LIMIT, f"{count(missing, 'replica')} of {wanted} may be placed now")
             return None
-        return shape, approved
+        return shape, wanted
 
     def _describe_second_run(self) -> str:
         """Say why more of what must run once would do the same work again; empty where it would not."""
@@ -217,8 +217,6 @@ class ScaleUp:
             self._suppress(Reason.SPREAD_LIMIT, self._stays(assignment.home), short=assignment.home)
         if unit.is_set:
             self._tell_set(assignment, missing, here)
-            return
-        if unit.once and changes:
             return
         if 0 < left < unit.size:
             self._suppress(Reason.NOTHING_FITS, self._too_large(left), short=left)

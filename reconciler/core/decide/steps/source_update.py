@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from reconciler.core.decide.state.gate import growth_awaits_approval, update_waits
+from reconciler.core.decide.state.gate import update_waits
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.units import unit_of_workload
 from reconciler.core.decide.state.working_plan import WorkingPlan
@@ -45,8 +45,9 @@ def _update(inputs: PassInput, working_plan: WorkingPlan, workload: WorkloadId) 
         if shape is not None:
             after = replace(after, shape=shape.recorded)
         resize = Change(action=Action.RESIZE, before=placement, after=after, detail=_detail(before, current))
-        if growth_awaits_approval(inputs, resize):
-            working_plan.suppress(update_waits(resize))
+        waits = update_waits(inputs, resize)
+        if waits is not None:
+            working_plan.suppress(waits)
             continue
         working_plan.change(resize)
 

@@ -75,8 +75,8 @@ class Claims:
     def on(self, placement: Placement) -> RoomClaim | None:
         """Return what others have more right to of a burst that is needed; None where it may keep all of it."""
         workload = placement.workload
-        unit = unit_of_workload(self._inputs, workload, placement)
-        if unit.once:
+        step = unit_of_workload(self._inputs, workload, placement).gives(placement.replicas)
+        if not step:
             return None
         level = priority(workload, self._inputs)
         claimants = [
@@ -87,7 +87,6 @@ class Claims:
             and claimant.workload != workload
             and placement.cluster in claimant.clusters
         ]
-        step = 1 if unit.is_single else placement.replicas
         return self._lesser(placement, claimants, step) or self._turn(placement, claimants, step)
 
     def _without_room(self, turns: Iterable[Turn]) -> Iterable[_Claimant]:
