@@ -49,7 +49,7 @@ def ordered_candidates(
             cluster = clusters.get(name)
             if cluster is not None and candidate.match_labels.items() <= cluster.labels.items():
                 named.setdefault(name, candidate)
-    if not policy.candidates and policy.spread is None:
+    if not policy.candidates and not policy.subsets:
         named = dict.fromkeys(sorted(workspace.destinations), ClusterPreference())
     if not policy.to_primary:
         named.pop(workspace.primary, None)
@@ -195,10 +195,7 @@ class ClusterOrder:
         """Return the clusters where a workload with a policy may keep its placements, whatever its pods tolerate."""
         key = self._key(workload)
         if key not in self._allowed:
-            if self._desired.policies[workload].spread is None:
-                clusters: Collection[ClusterName] = [candidate.cluster for candidate in self.order(workload)]
-            else:
-                clusters = self._desired.workspaces[workload.workspace].clusters
+            clusters = self._desired.workspaces[workload.workspace].clusters
             self._allowed[key] = frozenset(name for name in clusters if not self.exclusion(workload, name))
         return self._allowed[key]
 
@@ -275,7 +272,7 @@ class ClusterOrder:
             )
         # 4. The policy does not name the cluster. Replicas of a deleted subset stay until they come home.
         policy_refusal = self.policy_refusal(workload, name)
-        if policy_refusal is not None and (name == workspace.primary or policy.spread is None):
+        if policy_refusal is not None and (name == workspace.primary or not policy.subsets):
             return policy_refusal
         # 5. Its subset no longer selects the cluster.
         outside = self._outside_spread(workload, cluster, subset)

@@ -78,10 +78,11 @@ def quota_left(finder: CandidateFinder, workload: WorkloadId, candidate: Candida
     """Count the replicas that a candidate may still get by the maximum of its subset, whatever has room for them."""
     if refuse_ordinals(finder, workload, candidate) is not None:
         return 0
+    subset = finder.inputs.desired.policies[workload].subset(candidate.subset)
+    if subset is None or subset.most is None:
+        return MOST
     held = finder.held(workload)
-    quota = next(
-        quota for quota in quotas(finder.inputs, workload, held.total()) if quota.subset.name == candidate.subset
-    )
+    quota = next(quota for quota in quotas(finder.inputs, workload, held.total()) if quota.subset is subset)
     has = quota.home + sum(replicas for (_, name), replicas in held.items() if name == candidate.subset)
     return MOST if quota.most is None else max(0, quota.most - has)
 
