@@ -2,14 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
+from typing import NamedTuple
 
 from reconciler.model.ids import WorkloadId, WorkspaceName
 
 WARNED_AT = 0.8
 """The part of a budget that is spent when it is warned of."""
+
+
+class BudgetKind(StrEnum):
+    """The kinds of files that set budgets, in the words of messages and labels."""
+
+    WORKSPACE = "workspace"
+    POLICY = "policy"
+
+
+class BudgetOwner(NamedTuple):
+    """The Workspace or BurstPolicy that has a budget."""
+
+    kind: BudgetKind
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+    @property
+    def workspace(self) -> WorkspaceName | None:
+        """The workspace; None for a policy, which workloads of several may share."""
+        return WorkspaceName(self.name) if self.kind is BudgetKind.WORKSPACE else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,8 +48,7 @@ class Budget:
 class BudgetState:
     """A budget in its present day or month, in UTC."""
 
-    owner: str
-    """``workspace llm`` or ``policy serving``."""
+    owner: BudgetOwner
     field: str
     """The field that sets it: ``budget.perDay``."""
     period: str
@@ -54,26 +77,26 @@ class BudgetState:
 class Budgets:
     """All budgets at one moment."""
 
-    workspaces: Mapping[WorkspaceName, tuple[BudgetState, ...]] = field(default_factory=dict)
-    policies: Mapping[str, tuple[BudgetState, ...]] = field(default_factory=dict)
+    by_owner: Mapping[BudgetOwner, tuple[BudgetState, ...]] = field(default_factory=dict)
+    """Those of workspaces first, by name."""
 
     @property
     def states(self) -> tuple[BudgetState, ...]:
-        """All of them, those of workspaces first, by name."""
-        return tuple(
-            state for part in (self.workspaces, self.policies) for _, states in sorted(part.items()) for state in states
-        )
+        """All of them."""
+        return tuple(state for states in self.by_owner.values() for state in states)
 
     def used_up(self, workload: WorkloadId, policy: str) -> BudgetState | None:
         """Return the budget that keeps a workload from getting more; of several the one that lasts longest.
 
-        Budgets of policies do not count for requests.
+        It is asked before replicas begin and before a burst is renewed. Moves do not ask, nor do updates: what runs may
+        exceed a budget until it ends. Budgets of policies do not count for requests.
         """
-        if not self.workspaces and not self.policies:
+        if not self.by_owner:
             return None
-        states: Iterable[BudgetState] = self.workspaces.get(workload.workspace, ())
+        owners = [BudgetOwner(BudgetKind.WORKSPACE, workload.workspace)]
         if not workload.request:
-            states = (*states, *self.policies.get(policy, ()))
+            owners.append(BudgetOwner(BudgetKind.POLICY, policy))
+        states = (state for owner in owners for state in self.by_owner.get(owner, ()))
         return max((state for state in states if state.is_used_up), key=lambda state: state.ends_at, default=None)
 
 

@@ -10,6 +10,7 @@ from enum import Enum
 
 from reconciler.errors import Bug
 from reconciler.model.action import TRAITS
+from reconciler.model.budget import BudgetOwner
 from reconciler.model.demand import Demand, Sample
 from reconciler.model.ids import WorkloadId
 from reconciler.model.plan import Change
@@ -27,8 +28,8 @@ def json_value(value: object) -> Json:
     """Turn a value into plain JSON.
 
     Fields get camelCase names. A moment is RFC 3339 in UTC, a duration ``1h30m``, a quantity as Kubernetes writes it, a
-    workload ``workspace/template``. A change says in ``action`` which kind it is. Bytes that are not UTF-8 become
-    ``{"base64": ...}``. Fields that follow from others are left out.
+    workload ``workspace/template``, who has a budget ``workspace llm``. A change says in ``action`` which kind it is.
+    Bytes that are not UTF-8 become ``{"base64": ...}``. Fields that follow from others are left out.
     """
     match value:
         case Enum():
@@ -41,7 +42,7 @@ def json_value(value: object) -> Json:
             return format_time(value)
         case timedelta():
             return format_duration(value)
-        case WorkloadId() | Bug():
+        case WorkloadId() | BudgetOwner() | Bug():
             return str(value)
         case Resources():
             return {name: format_quantity(amount) for name, amount in sorted(value.amounts.items())}

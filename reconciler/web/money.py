@@ -77,7 +77,6 @@ def money_view(viewer: Viewer, answer: CostAnswer) -> Money:
         placement for placement in inputs.ledger.placements.values() if viewer.may_see(placement.workload.workspace)
     ]
     rate = hourly_rate(placements, inputs.desired.clusters, inputs.now)
-    owners = {f"workspace {name}" for name in viewer.workspaces}
     return Money(
         since=answer.meter.since,
         until=answer.until,
@@ -87,7 +86,9 @@ def money_view(viewer: Viewer, answer: CostAnswer) -> Money:
         rate=rate.dollars,
         unpriced_gpus=rate.unpriced_gpus,
         tables=tuple(_table(group, rows) for group in GROUPS),
-        budgets=tuple(state for state in inputs.budgets.states if viewer.sees_all or state.owner in owners),
+        budgets=tuple(
+            state for state in inputs.budgets.states if viewer.sees_all or state.owner.workspace in viewer.workspaces
+        ),
     )
 
 

@@ -19,7 +19,7 @@ from reconciler.daemon.metrics.gauge import Gauge
 from reconciler.daemon.reconcile import PassDecision
 from reconciler.daemon.snapshot import Snapshot
 from reconciler.daemon.status import status
-from reconciler.model.budget import Budgets, BudgetState
+from reconciler.model.budget import BudgetKind, BudgetOwner, Budgets, BudgetState
 from reconciler.model.ids import ClusterName, PlacementName, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.plan import Plan, Reason, Suppressed
 from reconciler.model.policy import EngineName
@@ -134,10 +134,15 @@ def test_prices_are_those_of_the_moment_and_budgets_name_their_owners() -> None:
     priced = desired(clusters=(cluster("worker-1"), cluster("worker-2", price_per_gpu_hour=2.5)))
     situation = inputs(short(3), free("worker-2", 8), wanted=priced, there=ledger(placement("worker-2", 3)))
     state = BudgetState(
-        owner="workspace llm", field="budget.perDay", period="2026-11-20", ends_at=NOW, limit=100.0, spent=81.0,
+        owner=BudgetOwner(BudgetKind.WORKSPACE, "llm"),
+        field="budget.perDay",
+        period="2026-11-20",
+        ends_at=NOW,
+        limit=100.0,
+        spent=81.0,
         unpriced_gpu_hours=0.0,
-    )  # fmt: skip # a budget
-    told = gauges(replace(situation, budgets=Budgets(workspaces={LLM: (state,)})))
+    )
+    told = gauges(replace(situation, budgets=Budgets(by_owner={state.owner: (state,)})))
     assert values(told["dollars_per_hour"]) == [7.5]
     (spent,) = told["budget_spent_dollars"]
     assert (spent.labels, spent.value) == ({"owner_kind": "workspace", "owner": "llm", "period": "day"}, 81.0)

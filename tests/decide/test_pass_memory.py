@@ -14,9 +14,9 @@ from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.pass_memory import PassMemory
 from reconciler.core.fleet.cluster_order import ClusterOrder
 from reconciler.model.action import Action
-from reconciler.model.budget import NO_BUDGETS, Budgets, BudgetState
+from reconciler.model.budget import NO_BUDGETS, BudgetKind, BudgetOwner, Budgets, BudgetState
 from reconciler.model.capacity import Observed
-from reconciler.model.ids import ClusterName, WorkspaceName
+from reconciler.model.ids import ClusterName
 from reconciler.model.kubernetes.scheduling import Taint
 from reconciler.model.ledger import Ledger
 from reconciler.model.placement import Placement
@@ -29,7 +29,7 @@ from tests.candidates.test_burst_kinds import WORKERS, WORKLOADS, enrolled, late
 from tests.decide.test_unchanged import after, measured_again
 
 SPENT = BudgetState(
-    owner="workspace llm",
+    owner=BudgetOwner(BudgetKind.WORKSPACE, "llm"),
     period="the day",
     field="budget.perDay",
     limit=10.0,
@@ -37,7 +37,7 @@ SPENT = BudgetState(
     unpriced_gpu_hours=0.0,
     ends_at=inputs().now + timedelta(hours=1),
 )
-LLM_SPENT = Budgets(workspaces={WorkspaceName("llm"): (SPENT,)})
+LLM_SPENT = Budgets(by_owner={SPENT.owner: (SPENT,)})
 
 
 def landed(before: PassInput, plan: Plan) -> Ledger:

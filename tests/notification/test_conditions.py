@@ -13,7 +13,7 @@ from reconciler.adapters.notification.sender import SingleTarget
 from reconciler.core.notification.conditions import FleetConditions, changes, conditions
 from reconciler.core.notification.message import Uncertain
 from reconciler.core.notification.notices import wanted
-from reconciler.model.budget import Budgets, BudgetState
+from reconciler.model.budget import BudgetKind, BudgetOwner, Budgets, BudgetState
 from reconciler.model.events.notice import Notice
 from reconciler.model.events.notification import DeliveryMarks, Importance
 from reconciler.model.ids import ClusterName, CommitId, TemplateName, WorkloadId, WorkspaceName
@@ -30,7 +30,7 @@ LOST = replace(INPUTS, lost={ClusterName("worker-2"): AT})
 
 def spent(dollars: float) -> Budgets:
     state = BudgetState(
-        owner="workspace llm",
+        owner=BudgetOwner(BudgetKind.WORKSPACE, "llm"),
         field="budget.perDay",
         period="2026-11-20",
         ends_at=AT + timedelta(days=1),
@@ -38,7 +38,7 @@ def spent(dollars: float) -> Budgets:
         spent=dollars,
         unpriced_gpu_hours=0,
     )
-    return Budgets(workspaces={LLM: (state,)})
+    return Budgets(by_owner={state.owner: (state,)})
 
 
 def test_cluster_is_told_when_it_is_lost_and_when_it_is_back() -> None:
@@ -76,7 +76,7 @@ class Unread(dict[WorkloadId, BurstPolicy]):
 
 def test_workloads_of_a_policy_are_looked_up_only_where_its_budget_is_near_its_end() -> None:
     def standing(dollars: float, policies: Mapping[WorkloadId, BurstPolicy]) -> FleetConditions:
-        budgets = Budgets(policies={"serving": spent(dollars).workspaces[LLM]})
+        budgets = Budgets(by_owner={BudgetOwner(BudgetKind.POLICY, "serving"): spent(dollars).states})
         return conditions(replace(INPUTS, budgets=budgets, desired=replace(INPUTS.desired, policies=policies)))
 
     assert standing(10, Unread()) == {}

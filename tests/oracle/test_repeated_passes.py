@@ -11,7 +11,7 @@ from hypothesis import given
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.model.action import Action
-from reconciler.model.budget import Budgets, BudgetState
+from reconciler.model.budget import BudgetKind, BudgetOwner, Budgets, BudgetState
 from tests.oracle.chains import MOST, chains
 from tests.oracle.invariants import held
 from tests.oracle.world import Pass, applied, cold
@@ -47,7 +47,7 @@ def test_a_pass_leaves_nothing_to_do_at_its_moment(passes: list[Pass]) -> None:
 def test_used_up_budget_lets_nothing_grow_and_renews_nothing(passes: list[Pass]) -> None:
     for made in passes:
         spent = BudgetState(
-            owner="workspace llm",
+            owner=BudgetOwner(BudgetKind.WORKSPACE, "llm"),
             field="budget.perDay",
             period="2026-11-20",
             ends_at=made.now + timedelta(hours=1),
@@ -55,7 +55,9 @@ def test_used_up_budget_lets_nothing_grow_and_renews_nothing(passes: list[Pass])
             spent=1.0,
             unpriced_gpu_hours=0.0,
         )
-        budgets = Budgets(workspaces={workload.workspace: (spent,) for workload in made.works})
+        budgets = Budgets(
+            by_owner={BudgetOwner(BudgetKind.WORKSPACE, workload.workspace): (spent,) for workload in made.works}
+        )
         plan = decide(replace(made.inputs, budgets=budgets))
         assert not [change for change in plan.changes if change.action is Action.EXTEND]
         after = applied(made.before, plan, made.now)

@@ -17,7 +17,7 @@ import pytest
 
 from reconciler.core.decide.decide import decide
 from reconciler.model.approval import ApprovalRule
-from reconciler.model.budget import Budgets, BudgetState
+from reconciler.model.budget import BudgetKind, BudgetOwner, Budgets, BudgetState
 from reconciler.model.gpr import GprTerms, GpuAsk
 from reconciler.model.ids import ClusterName, PlacementName
 from reconciler.model.kubernetes.workload_spread import Subset
@@ -121,7 +121,7 @@ def budget(unit: Unit) -> str:
     made.change(lacks())
     inputs = made.inputs()
     spent = BudgetState(
-        owner="workspace llm",
+        owner=BudgetOwner(BudgetKind.WORKSPACE, "llm"),
         field="budget.perDay",
         period="2026-11-20",
         ends_at=NOW + timedelta(hours=1),
@@ -129,7 +129,12 @@ def budget(unit: Unit) -> str:
         spent=1.0,
         unpriced_gpu_hours=0.0,
     )
-    inputs = replace(inputs, budgets=Budgets(workspaces={work.id.workspace: (spent,) for work in made.works}))
+    inputs = replace(
+        inputs,
+        budgets=Budgets(
+            by_owner={BudgetOwner(BudgetKind.WORKSPACE, work.id.workspace): (spent,) for work in made.works}
+        ),
+    )
     return end(made.apply(inputs, decide(inputs)))
 
 

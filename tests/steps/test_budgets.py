@@ -9,20 +9,23 @@ import pytest
 
 from reconciler.core.decide.decide import decide
 from reconciler.model.action import Action
-from reconciler.model.budget import Budgets, BudgetState
+from reconciler.model.budget import BudgetKind, BudgetOwner, Budgets, BudgetState
 from reconciler.model.end_reason import EndReason
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Plan, Reason
 from reconciler.model.policy import Renewal
-from tests.builders.inputs import NOW, VLLM, desired, free, inputs, ledger, ordering, placement, short
+from tests.builders.inputs import NOW, desired, free, inputs, ledger, ordering, placement, short
 
 MINUTE = timedelta(minutes=1)
 TOMORROW, DECEMBER = datetime(2026, 11, 21, tzinfo=UTC), datetime(2026, 12, 1, tzinfo=UTC)
 
+GPU, LLM = BudgetOwner(BudgetKind.POLICY, "gpu"), BudgetOwner(BudgetKind.WORKSPACE, "llm")
+OTHERS = BudgetOwner(BudgetKind.WORKSPACE, "sim"), BudgetOwner(BudgetKind.POLICY, "other")
+
 
 def state(spent: float, limit: float = 100, **fields: object) -> BudgetState:
     made = BudgetState(
-        owner="policy gpu",
+        owner=GPU,
         field="budget.perDay",
         period="2026-11-20",
         ends_at=TOMORROW,
@@ -37,7 +40,7 @@ def decided(*placements: Placement, missing: int = 3, spent: float = 100, budget
     policy = ordering("worker-2", "worker-3", renew=Renewal.WHILE_NEEDED)
     clusters = (short(missing), free("worker-2", 8), free("worker-3", 8))
     given = inputs(*clusters, there=ledger(*placements), wanted=desired(policy))
-    return decide(replace(given, budgets=budgets or Budgets(policies={"gpu": (state(spent),)})))
+    return decide(replace(given, budgets=budgets or Budgets(by_owner={GPU: (state(spent),)})))
 
 
 def test_nothing_is_placed_when_the_budget_is_used_up() -> None:
@@ -92,14 +95,14 @@ def test_what_is_not_needed_any_more_comes_home_as_ever() -> None:
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_of_several_budgets_the_one_that_lasts_longest_is_told(order: int) -> None:
-    month = state(500, period="2026-11", ends_at=DECEMBER, field="budget.perMonth", owner="workspace llm")
-    states = (state(100, owner="workspace llm"), month)[::order]
-    (held,) = decided(budgets=Budgets(workspaces={VLLM.workspace: states})).suppressed
+    month = state(500, period="2026-11", ends_at=DECEMBER, field="budget.perMonth", owner=LLM)
+    states = (state(100, owner=LLM), month)[::order]
+    (held,) = decided(budgets=Budgets(by_owner={LLM: states})).suppressed
     assert held.until == DECEMBER
     assert "spec.budget.perMonth of Workspace llm" in held.message
 
 
 def test_budgets_of_others_hold_nothing_back() -> None:
     used_up = (state(100),)
-    made = decided(budgets=Budgets(workspaces={"sim": used_up}, policies={"other": used_up}))
+    made = decided(budgets=Budgets(by_owner=dict.fromkeys(OTHERS, used_up)))
     assert [change.action for change in made.changes] == [Action.PLACE]

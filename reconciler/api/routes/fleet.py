@@ -104,7 +104,6 @@ def status_within(fleet: FleetStatus, snapshot: Snapshot, workspaces: Collection
     described = snapshot.decision.inputs.desired.workspaces
     own = [described[name] for name in workspaces if name in described]
     clusters = {cluster for workspace in own for cluster in workspace.everywhere}
-    owners = {f"workspace {name}" for name in workspaces}
     return replace(
         fleet,
         workloads=tuple(row for row in fleet.workloads if row.workload.workspace in workspaces),
@@ -112,6 +111,6 @@ def status_within(fleet: FleetStatus, snapshot: Snapshot, workspaces: Collection
         placements=tuple(row for row in fleet.placements if row.placement.workload.workspace in workspaces),
         leaving=tuple(row for row in fleet.leaving if snapshot.owners.get(row.name) in workspaces),
         clusters=tuple(row for row in fleet.clusters if row.cluster in clusters),
-        budgets=tuple(row for row in fleet.budgets if row.owner in owners),
+        budgets=tuple(row for row in fleet.budgets if row.owner.workspace in workspaces),
         problems=snapshot.decision.shared_problems,
     )

@@ -2,80 +2,102 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime, time, timedelta
+from operator import attrgetter
+from typing import NamedTuple
 
 from reconciler.core.cost.meter import NOTHING, Account, Amount, CostMeter
 from reconciler.errors import Problem, Severity
-from reconciler.model.budget import WARNED_AT, Budget, Budgets, BudgetState
-from reconciler.model.ids import WorkspaceName
+from reconciler.model.budget import WARNED_AT, Budget, BudgetKind, BudgetOwner, Budgets, BudgetState
 from reconciler.model.policy import Desired
 from reconciler.text.timestamps import format_time
 
-_KINDS = {"workspace": "Workspace", "policy": "BurstPolicy"}
+_FILE_KINDS: Mapping[BudgetKind, str] = {BudgetKind.WORKSPACE: "Workspace", BudgetKind.POLICY: "BurstPolicy"}
+
+Limits = Mapping[BudgetOwner, Budget]
+"""The budgets of a fleet, by who has them: those of workspaces first, by name."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """The budgets of a fleet, by who has them."""
-
-    workspaces: Mapping[WorkspaceName, Budget] = field(default_factory=dict)
-    policies: Mapping[str, Budget] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, desired: Desired) -> Limits:
-        """Collect the budgets in force."""
-        return cls(
-            workspaces={name: it.budget for name, it in desired.workspaces.items() if it.budget is not None},
-            policies={policy.name: policy.budget for policy in desired.policies.values() if policy.budget is not None},
-        )
-
-    @property
-    def any(self) -> bool:
-        """Whether there is a budget at all."""
-        return bool(self.workspaces or self.policies)
+def limits_of(desired: Desired) -> Limits:
+    """Collect the budgets in force."""
+    workspaces = {name: workspace.budget for name, workspace in desired.workspaces.items()}
+    policies = {policy.name: policy.budget for policy in desired.policies.values()}
+    return {
+        BudgetOwner(kind, name): budget
+        for kind, budgets in ((BudgetKind.WORKSPACE, workspaces), (BudgetKind.POLICY, policies))
+        for name, budget in sorted(budgets.items())
+        if budget is not None
+    }
 
 
-def month_of(now: datetime) -> datetime:
-    """Return the beginning of the month, in UTC."""
-    return datetime.combine(now.astimezone(UTC).date().replace(day=1), time(), UTC)
+class _Period(NamedTuple):
+    """A time in which a budget counts, in whole days of UTC."""
+
+    name: str
+    begin: date
+    end: date
+    """The first day after it."""
+
+
+def _day(today: date) -> _Period:
+    return _Period(f"{today:%Y-%m-%d}", today, today + timedelta(days=1))
+
+
+def _month(today: date) -> _Period:
+    first = today.replace(day=1)
+    return _Period(f"{today:%Y-%m}", first, (first + timedelta(days=31)).replace(day=1))
+
+
+class _Bound(NamedTuple):
+    """A field of a budget."""
+
+    field: str
+    limit: Callable[[Budget], float | None]
+    period: Callable[[date], _Period]
+
+
+_BOUNDS = (
+    _Bound("budget.perDay", attrgetter("per_day"), _day),
+    _Bound("budget.perMonth", attrgetter("per_month"), _month),
+)
+
+
+def metered_since(now: datetime) -> datetime:
+    """Return the moment from which a meter has to count: the first begin of all periods, in UTC."""
+    today = now.astimezone(UTC).date()
+    return _midnight(min(bound.period(today).begin for bound in _BOUNDS))
 
 
 class Spent:
-    """What is spent on a meter that has counted since the beginning of a month.
+    """What is spent on a meter that has counted since `metered_since`.
 
-    What does not change with time is summed up once, so that a pass without changes adds what runs alone.
+    What does not change with time is summed up by day once, so that a pass without changes counts what runs alone.
     """
 
     def __init__(self, meter: CostMeter) -> None:
         """Sum up what is settled; the meter may not change any more."""
         self.meter = meter
-        self._settled = _sums(meter.settled())
+        self._settled = _by_owner(meter.settled())
 
     def budgets(self, limits: Limits, now: datetime) -> Budgets:
         """Return all budgets at a moment."""
         today = now.astimezone(UTC).date()
-        running = _sums(self.meter.unsettled(now))
-
-        def states(owner: str, budget: Budget) -> tuple[BudgetState, ...]:
-            in_day, in_month = (
-                self._settled.get((owner, day), NOTHING) + running.get((owner, day), NOTHING) for day in (today, None)
-            )
-            return tuple(_states(owner, budget, today, in_day, in_month))
-
+        running = _by_owner(self.meter.unsettled(now))
         return Budgets(
-            workspaces={name: states(f"workspace {name}", budget) for name, budget in limits.workspaces.items()},
-            policies={name: states(f"policy {name}", budget) for name, budget in limits.policies.items()},
+            by_owner={
+                owner: tuple(_states(owner, budget, today, (self._settled, running)))
+                for owner, budget in limits.items()
+            }
         )
 
 
 def describe_used_up(state: BudgetState) -> str:
     """Say that a budget is used up, with the way out and when it begins anew."""
-    kind, _, name = state.owner.partition(" ")
     return (
         f"the budget of {state.owner} for {state.period}, {state.limit:.2f} $, is used up"
-        f" (raise spec.{state.field} of {_KINDS[kind]} {name}; it begins anew at {format_time(state.ends_at)})"
+        f" (raise spec.{state.field} of {_FILE_KINDS[state.owner.kind]} {state.owner.name};"
+        f" it begins anew at {format_time(state.ends_at)})"
     )
 
 
@@ -98,29 +120,35 @@ def _warning(message: str, hint: str) -> Problem:
     return Problem(path="", message=message, hint=hint, severity=Severity.WARNING)
 
 
-def _sums(amounts: Mapping[tuple[Account, date], Amount]) -> Mapping[tuple[str, date | None], Amount]:
-    """Sum up amounts by who has a budget, and by day; None stands for the whole month."""
-    sums: dict[tuple[str, date | None], Amount] = {}
+_Sums = Mapping[BudgetOwner, Mapping[date, Amount]]
+
+
+def _by_owner(amounts: Mapping[tuple[Account, date], Amount]) -> _Sums:
+    """Sum up amounts by who may have a budget, and by day."""
+    sums: dict[BudgetOwner, dict[date, Amount]] = {}
     for (account, day), amount in amounts.items():
-        for owner in (f"workspace {account.workspace}", f"policy {account.policy}"):
-            for period in (None, day):
-                sums[owner, period] = sums.get((owner, period), NOTHING) + amount
+        for kind, name in ((BudgetKind.WORKSPACE, account.workspace), (BudgetKind.POLICY, account.policy)):
+            days = sums.setdefault(BudgetOwner(kind, name), {})
+            days[day] = days.get(day, NOTHING) + amount
     return sums
 
 
-def _states(owner: str, budget: Budget, today: date, in_day: Amount, in_month: Amount) -> Iterator[BudgetState]:
-    tomorrow, next_month = today + timedelta(days=1), (today.replace(day=1) + timedelta(days=31)).replace(day=1)
-    for name, period, ends, limit, amount in (
-        ("budget.perDay", f"{today:%Y-%m-%d}", tomorrow, budget.per_day, in_day),
-        ("budget.perMonth", f"{today:%Y-%m}", next_month, budget.per_month, in_month),
-    ):
+def _states(owner: BudgetOwner, budget: Budget, today: date, parts: Iterable[_Sums]) -> Iterator[BudgetState]:
+    days = [item for part in parts for item in part.get(owner, {}).items()]
+    for bound in _BOUNDS:
+        limit, period = bound.limit(budget), bound.period(today)
         if limit is not None:
+            spent = sum((amount for day, amount in days if period.begin <= day < period.end), NOTHING)
             yield BudgetState(
                 owner=owner,
-                field=name,
-                period=period,
-                ends_at=datetime.combine(ends, time(), UTC),
+                field=bound.field,
+                period=period.name,
+                ends_at=_midnight(period.end),
                 limit=limit,
-                spent=round(amount.dollars, 4),
-                unpriced_gpu_hours=round(amount.unpriced_seconds / 3600, 4),
+                spent=round(spent.dollars, 4),
+                unpriced_gpu_hours=round(spent.unpriced_seconds / 3600, 4),
             )
+
+
+def _midnight(day: date) -> datetime:
+    return datetime.combine(day, time(), UTC)

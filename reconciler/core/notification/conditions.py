@@ -9,11 +9,12 @@ from typing import TypeAlias
 
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.notification.notices import live_notice
-from reconciler.model.budget import BudgetState
+from reconciler.model.budget import BudgetOwner, BudgetState
 from reconciler.model.events.event import Event
 from reconciler.model.events.event_kind import EventKind
 from reconciler.model.events.notice import Notice
 from reconciler.model.ids import ClusterName, WorkspaceName
+from reconciler.model.policy import Desired
 from reconciler.text.timestamps import format_time
 
 
@@ -49,14 +50,17 @@ def conditions(inputs: PassInput) -> FleetConditions:
             over=EventKind.CLUSTER_BACK,
             over_line=f"cluster {name} is seen and well again",
         )
-    budgets = inputs.budgets
-    for owner, states in budgets.workspaces.items():
-        standing |= _budgets(states, (owner,))
-    for policy, states in budgets.policies.items():
+    for owner, states in inputs.budgets.by_owner.items():
         if any(state.is_used_up or state.is_nearly_used_up for state in states):  # else all workloads are for nothing
-            governed = {workload.workspace for workload, one in desired.policies.items() if one.name == policy}
-            standing |= _budgets(states, tuple(sorted(governed)))
+            standing |= _budgets(states, _concerned(desired, owner))
     return standing
+
+
+def _concerned(desired: Desired, owner: BudgetOwner) -> tuple[WorkspaceName, ...]:
+    """Return the workspaces that a budget concerns."""
+    if owner.workspace is not None:
+        return (owner.workspace,)
+    return tuple(sorted({workload.workspace for workload, it in desired.policies.items() if it.name == owner.name}))
 
 
 def changes(before: FleetConditions, now: FleetConditions, at: datetime) -> Iterator[Notice]:
@@ -81,7 +85,7 @@ def _budgets(
             kind, line = EventKind.BUDGET_NEARLY_SPENT, f"{about} is nearly used up: {state.spent:.2f} $ are spent"
         else:
             continue
-        key = ("budget", state.owner, state.field, state.period, kind)
+        key = ("budget", str(state.owner), state.field, state.period, kind)
         standing[key] = FleetCondition(kind=kind, line=line, workspaces=workspaces)
     return standing
 

@@ -273,11 +273,10 @@ class _Fleet:
         yield _OVERDUE.head + _written(_OVERDUE, {(str(name),): overdue[name] for name in names})
 
     def _budgets(self) -> Iterator[str]:
-        owners = None if self._within is None else {f"workspace {name}" for name in self._within}
         states = {
             _budget_labels(state): state
             for state in self._inputs.budgets.states
-            if owners is None or state.owner in owners
+            if self._within is None or state.owner.workspace in self._within
         }
         yield _SPENT.head + _written(_SPENT, {labels: state.spent for labels, state in states.items()})
         yield _LIMIT.head + _written(_LIMIT, {labels: state.limit for labels, state in states.items()})
@@ -288,8 +287,7 @@ def _written(gauge: Gauge, values: Mapping[LabelsT, float]) -> str:
 
 
 def _budget_labels(state: BudgetState) -> Labels:
-    kind, _, name = state.owner.partition(" ")
-    return kind, name, "day" if state.field.endswith("Day") else "month"
+    return state.owner.kind, state.owner.name, "day" if state.field.endswith("Day") else "month"
 
 
 def _unix(moment: datetime) -> float:
