@@ -14,6 +14,7 @@ from reconciler.core.decide.state.gate import (
     Bursts,
     Gate,
     Gates,
+    GateState,
     describe_places,
     is_as_shown,
     is_dearer,
@@ -65,16 +66,16 @@ def _gate(inputs: PassInput, proposal: BurstProposal) -> Gate:
     if proposal.until <= now:
         time = format_time(proposal.until)
         if approvals:
-            return replace(gate, end=ProposalEnd.NOT_PLACED, why=f"it was approved, and stood until {time} only")
+            return gate.ended(ProposalEnd.NOT_PLACED, f"it was approved, and stood until {time} only")
         why = f"nobody approved it until {time}"
-        return replace(gate, end=ProposalEnd.TIMED_OUT, why=why, restraint=refusal_hold(inputs, proposal, why))
+        return gate.ended(ProposalEnd.TIMED_OUT, why, refusal_hold(inputs, proposal, why))
     # 2. No policy asks for its approval any more.
     if policy is None and not inputs.absence_counts:
         return gate
     if policy is None:
-        return replace(gate, end=ProposalEnd.WITHDRAWN, why="no policy lets it burst any more")
+        return gate.ended(ProposalEnd.WITHDRAWN, "no policy lets it burst any more")
     if policy.approval is None:
-        return replace(gate, end=ProposalEnd.WITHDRAWN, why=f"policy {policy.name} asks for no approval any more")
+        return gate.ended(ProposalEnd.WITHDRAWN, f"policy {policy.name} asks for no approval any more")
     # 3. It is held back, as by a person who ended a burst of it.
     held = next(
         (
@@ -85,7 +86,7 @@ def _gate(inputs: PassInput, proposal: BurstProposal) -> Gate:
         None,
     )
     if held is not None:
-        return replace(gate, end=ProposalEnd.WITHDRAWN, why=f"it is held back: {as_clause(held.reason)}")
+        return gate.ended(ProposalEnd.WITHDRAWN, f"it is held back: {as_clause(held.reason)}")
     # 4. Its demand has gone, or nobody sees it.
     if isinstance(demand, UnseenPrimary) or demand is None:
         return replace(gate, why="" if demand is None else demand.message)
@@ -100,21 +101,22 @@ def _gate(inputs: PassInput, proposal: BurstProposal) -> Gate:
         verb = "is" if missing == 1 else "are"
         why = f"{missing} of its {count(proposal.replicas, 'replica')} {verb} missing on {demand.primary} now"
         if approvals:
-            return replace(gate, end=ProposalEnd.NOT_PLACED, why=why)
-        return replace(gate, is_trial=now >= proposal.proposed_at + SETTLED, why=why)
+            return gate.ended(ProposalEnd.NOT_PLACED, why)
+        settled = now >= proposal.proposed_at + SETTLED
+        return replace(gate, state=GateState.TRIAL if settled else GateState.WAITING, why=why)
     # 6. It is approved, or waits.
-    return replace(gate, is_open=bool(approvals))
+    return replace(gate, state=GateState.OPEN if approvals else GateState.WAITING)
 
 
 def _unneeded(inputs: PassInput, gate: Gate, demand: Demand, policy: BurstPolicy, placed: int) -> Gate:
     """Withdraw a proposal whose demand has been gone for the scale-down window; what is approved is not awaited."""
     why = f"nothing is missing on {demand.primary} any more"
     if gate.approvals:
-        return replace(gate, end=ProposalEnd.NOT_PLACED, why=why)
+        return gate.ended(ProposalEnd.NOT_PLACED, why)
     peak = peak_missing(demand, policy.scale_down_window, inputs.seen_at(demand))
     if peak is None or peak > placed:
         return gate
-    return replace(gate, end=ProposalEnd.WITHDRAWN, why=why)
+    return gate.ended(ProposalEnd.WITHDRAWN, why)
 
 
 def refusal_hold(inputs: PassInput, proposal: BurstProposal, why: str) -> Restraint:
@@ -148,10 +150,14 @@ def settle_gates(inputs: PassInput, decide: Callable[[Gates], tuple[Plan, Bursts
 
 def _all_closed(inputs: PassInput, gates: Gates) -> Gates:
     """Return gates by which nothing is placed that may need an approval: the next pass goes on from here."""
-    closed = {workload: replace(gate, is_open=False, is_trial=False, is_tried=True) for workload, gate in gates.items()}
+    stays = (GateState.NEW, GateState.ENDED)
+    closed = {
+        workload: gate if gate.state in stays else replace(gate, state=GateState.TRIED)
+        for workload, gate in gates.items()
+    }
     for workload, policy in inputs.desired.policies.items():
         gate = closed.get(workload)
-        if policy.approval is not None and (gate is None or not gate.is_closed):
+        if policy.approval is not None and (gate is None or not gate.state.is_closed):
             closed[workload] = _next_pass(inputs, workload, gate)
     return closed
 
@@ -162,7 +168,7 @@ def _next_pass(inputs: PassInput, workload: WorkloadId, before: Gate | None) -> 
     proposal = BurstProposal(
         workload=workload, policy="", proposed_at=inputs.now, until=soon, reason="", renewals="", placements=()
     )
-    return Gate(proposal=proposal, is_tried=True, before=before)
+    return Gate(proposal=proposal, state=GateState.TRIED, before=before)
 
 
 def settle_proposals(inputs: PassInput, working_plan: WorkingPlan) -> None:
@@ -198,22 +204,22 @@ def settle_proposals(inputs: PassInput, working_plan: WorkingPlan) -> None:
 def _ended(gate: Gate) -> Gate | None:
     """Return the gate of a proposal that this pass ends, with the reason."""
     # 1. It is placed.
-    if gate.is_open:
-        return replace(gate, end=ProposalEnd.APPROVED, why="it is placed as it was shown")
+    if gate.state is GateState.OPEN:
+        return gate.ended(ProposalEnd.APPROVED, "it is placed as it was shown")
     # 2. Another one takes its place.
-    if gate.before is not None and gate.before.end is None:
-        return replace(gate.before, end=ProposalEnd.REPLACED)
+    ended = gate.before or gate
+    if gate.before is not None and ended.state is not GateState.ENDED:
+        return ended.ended(ProposalEnd.REPLACED, ended.why)
     # 3. It ends by itself.
-    ended = gate if gate.before is None else gate.before
-    return None if ended.end is None else ended
+    return ended if ended.state is GateState.ENDED else None
 
 
 def propose_bursts(inputs: PassInput, working_plan: WorkingPlan) -> None:
     """Propose what this pass found to need approval, and wake when a proposal lapses."""
     for workload, gate in sorted(working_plan.gates.items(), key=lambda entry: entry[0]):
-        if gate.is_new and not working_plan.proposal_ended(workload, but_replaced=True):
+        if gate.state is GateState.NEW and not working_plan.proposal_ended(workload, but_replaced=True):
             working_plan.change(Change(action=Action.PROPOSE, proposal=gate.proposal))
-        if gate.is_new or gate.end is None:
+        if gate.state is not GateState.ENDED:
             working_plan.wake(gate.proposal.until)
             _wake_to_withdraw(inputs, working_plan, workload)
 
@@ -231,30 +237,32 @@ def _review(inputs: PassInput, gates: Gates, plan: Plan, bursts: Bursts) -> Gate
     after = dict(gates)
     for workload, gate in gates.items():
         made, suppressed = bursts.get(workload, ()), held.get(workload)
-        if gate.is_open:
-            after[workload] = _checked(inputs, gate, made, suppressed)
-        elif gate.is_trial:
-            after[workload] = _tried(inputs, gate, workload, made)
-        elif gate.is_closed and not gate.is_new and not gate.is_tried:
-            after[workload] = _reconsidered(inputs, gate, suppressed)
+        match gate.state:
+            case GateState.OPEN:
+                after[workload] = _checked(inputs, gate, made, suppressed)
+            case GateState.TRIAL:
+                after[workload] = _tried(inputs, gate, workload, made)
+            case GateState.WAITING:
+                after[workload] = _reconsidered(inputs, gate, suppressed)
+            case _:
+                pass
     for workload, placed in bursts.items():
         before = gates.get(workload)
-        if (before is None or before.end is not None) and _needs(inputs, before, workload, placed):
+        if (before is None or before.state is GateState.ENDED) and _needs(inputs, workload, placed):
             after[workload] = _new_gate(inputs, workload, placed, before)
     return after
 
 
-def _needs(inputs: PassInput, gate: Gate | None, workload: WorkloadId, made: Sequence[Change]) -> bool:
+def _needs(inputs: PassInput, workload: WorkloadId, made: Sequence[Change]) -> bool:
     """Tell whether what a turn has placed has to be approved first."""
     policy = inputs.desired.policies.get(workload)
-    if not made or policy is None or policy.approval is None or (gate is not None and gate.is_open):
-        return False
-    return needs_approval(inputs, policy.approval, made)
+    rule = None if policy is None else policy.approval
+    return bool(made) and rule is not None and needs_approval(inputs, rule, made)
 
 
 def _new_gate(inputs: PassInput, workload: WorkloadId, made: Sequence[Change], before: Gate | None) -> Gate:
     proposal = _proposal(inputs, workload, inputs.desired.policies[workload], made)
-    return Gate(proposal=proposal, is_new=True, before=before)
+    return Gate(proposal=proposal, state=GateState.NEW, before=before)
 
 
 def _checked(inputs: PassInput, gate: Gate, made: Sequence[Change], suppressed: Suppressed | None) -> Gate:
@@ -268,33 +276,33 @@ def _checked(inputs: PassInput, gate: Gate, made: Sequence[Change], suppressed: 
     renewals = shown.renewals if policy is None else _renewals(inputs, shown.workload, policy)
     if renewals != shown.renewals:
         why = f"{renewals}, and it was shown that {shown.renewals}"
-        return replace(gate, is_open=False, end=ProposalEnd.NOT_PLACED, why=why)
+        return gate.ended(ProposalEnd.NOT_PLACED, why)
     # 2. It is placed.
     if is_as_shown(shown.placements, now):
         return gate
     # 3. A cluster is out of sight, or charts are being rendered, which may be over in a minute.
     refusals = () if suppressed is None else suppressed.refusals
     if not made and refusals and all(refusal.reason.has(ReasonTraits.PASSING) for refusal in refusals):
-        return replace(gate, is_open=False, is_tried=True, why=as_clause(refusals[0].message))
+        return replace(gate, state=GateState.TRIED, why=as_clause(refusals[0].message))
     # 4. It cannot be placed, or is another burst now.
     why = "nothing can be placed now" if suppressed is None else as_clause(suppressed.message)
     if refusals:
         why = f"{refusals[0].where}: {as_clause(refusals[0].message)}"
     if made:
         why = f"what would be placed now is not what was shown: {describe_difference(gate.proposal.placements, now)}"
-    return replace(gate, is_open=False, end=ProposalEnd.NOT_PLACED, why=why)
+    return gate.ended(ProposalEnd.NOT_PLACED, why)
 
 
 def _tried(inputs: PassInput, gate: Gate, workload: WorkloadId, made: Sequence[Change]) -> Gate:
     """Propose what a trial would place; the proposal stands where that is nothing else."""
-    stands = replace(gate, is_trial=False, is_tried=True)
+    stands = replace(gate, state=GateState.TRIED)
     now = proposed_placements(inputs, made)
     if not made or now == gate.proposal.placements:
         return stands
-    if _needs(inputs, None, workload, made):
+    if _needs(inputs, workload, made):
         return _new_gate(inputs, workload, made, stands)
     why = "what can be placed now needs no approval"
-    return replace(stands, end=ProposalEnd.WITHDRAWN, why=why)
+    return stands.ended(ProposalEnd.WITHDRAWN, why)
 
 
 def _reconsidered(inputs: PassInput, gate: Gate, suppressed: Suppressed | None) -> Gate:
@@ -302,7 +310,7 @@ def _reconsidered(inputs: PassInput, gate: Gate, suppressed: Suppressed | None) 
     settled = inputs.now >= gate.proposal.proposed_at + SETTLED
     if suppressed is None or not suppressed.refusals or not settled or gate.approvals:
         return gate
-    return replace(gate, is_trial=True, why=f"now {as_clause(suppressed.refusals[0].message)}")
+    return replace(gate, state=GateState.TRIAL, why=f"now {as_clause(suppressed.refusals[0].message)}")
 
 
 def _proposal(inputs: PassInput, workload: WorkloadId, policy: BurstPolicy, made: Sequence[Change]) -> BurstProposal:

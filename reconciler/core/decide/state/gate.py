@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum, auto
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -21,19 +22,34 @@ from reconciler.text.timestamps import format_time
 from reconciler.text.wording import count, join_names, sanitize
 
 
+class GateState(Enum):
+    """What the turn of a workload may place."""
+
+    OPEN = auto()
+    """What was shown and is approved, or nothing."""
+    WAITING = auto()
+    """Nothing. Where it has no room, this pass tries what else could be proposed."""
+    TRIAL = auto()
+    """What it can, to see what would be proposed in the place of what has no room."""
+    TRIED = auto()
+    """Nothing, and nothing else is tried in this pass."""
+    NEW = auto()
+    """Nothing: this pass proposes it."""
+    ENDED = auto()
+    """What it can: this pass ends the proposal."""
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the turn places nothing."""
+        return self in (GateState.WAITING, GateState.TRIED, GateState.NEW)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
-    """The proposal of a workload in one pass. Its turn places nothing, unless the gate is open."""
+    """The proposal of a workload in one pass, and what its turn may place by it."""
 
     proposal: BurstProposal
-    is_new: bool = False
-    """Whether this pass proposes it."""
-    is_open: bool = False
-    """Whether it is approved: its turn places what was shown, or nothing."""
-    is_trial: bool = False
-    """Whether its turn places what it can, to see what would be proposed in the place of what has no room."""
-    is_tried: bool = False
-    """Whether that has been tried, or is not to be."""
+    state: GateState = GateState.WAITING
     end: ProposalEnd | None = None
     """How this pass ends it; None where it stands."""
     why: str = ""
@@ -45,14 +61,13 @@ class Gate:
     before: Gate | None = None
     """The gate of the proposal that this one replaces."""
 
-    @property
-    def is_closed(self) -> bool:
-        """Whether the turn of its workload places nothing."""
-        return self.is_new or (self.end is None and not self.is_open and not self.is_trial)
+    def ended(self, end: ProposalEnd, why: str, restraint: Restraint | None = None) -> Gate:
+        """Return the gate of a proposal that this pass ends."""
+        return replace(self, state=GateState.ENDED, end=end, why=why, restraint=restraint)
 
     def unit(self, unit: PlacementUnit) -> PlacementUnit:
         """Return the unit of its workload's turn: what was approved goes as it was shown."""
-        return replace(unit, shown=self.proposal.placements) if self.is_open else unit
+        return replace(unit, shown=self.proposal.placements) if self.state is GateState.OPEN else unit
 
 
 Gates: TypeAlias = Mapping[WorkloadId, Gate]

@@ -135,7 +135,7 @@ class ScaleUp:
             return None
         # 6. Nobody has approved it yet.
         gate = self.working_plan.gates.get(self.demand.workload)
-        if gate is not None and gate.is_closed:
+        if gate is not None and gate.state.is_closed:
             proposal = gate.proposal
             there = self._assign(shape, missing, replace(self.unit, shown=proposal.placements))
             refusals = () if there.chosen else there.refusals
