@@ -288,6 +288,19 @@ def test_evictable_loan_is_given_back_at_once() -> None:
     assert placed(made) == {"run": 2}
 
 
+def test_no_more_than_the_loan_is_given_back_while_the_demand_of_the_borrower_is_unknown() -> None:
+    quotas = {"sim": {"quota": gpus(4)}, "llm": {"quota": gpus(2), "primary": ClusterName("worker-3")}}
+    there = [placement("worker-2", 2, workload=named(name), created=NOW - MINUTE) for name in ("one", "two")]
+    tenants = (WorkspaceName("llm"), WorkspaceName("sim"))
+    terms = {
+        "gpr_templates": {"h100": gpr_template(priority=150, evictable=True)},
+        "bindings": {name: replace(binding({"worker-2": "h100"})["llm"], workspace=name) for name in tenants},
+    }
+    primary = crowd(one=(2, 60 * MINUTE), two=(2, 60 * MINUTE), sim_run=(4, MINUTE))
+    made = decided(primary, 0, *there, workspaces=quotas, **terms)
+    assert placed(made) == {"run": 2}
+
+
 class Hashed(str):  # noqa: SLOT000 -- texts have no slots
     """A name with a hash of its own, as each process gives it another one."""
 

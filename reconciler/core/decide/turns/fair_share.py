@@ -47,6 +47,7 @@ class FairShares:
         """Count nothing before it is asked for."""
         self._inputs, self._working_plan = inputs, working_plan
         self._expected: Counter[WorkloadId] = Counter()
+        self._ending: list[Placement] = []
         self._needs: dict[WorkloadId, int] = {}
         """What each workload needs, by the weight of its policy; 0 where it has all that it is missing."""
         self._fair: dict[int, float] = {}
@@ -62,9 +63,14 @@ class FairShares:
         """Count replicas of a workload that are about to have room."""
         self._expected[workload] += replicas
 
+    def expect_end(self, placement: Placement) -> None:
+        """Count a placement that is about to end, whether or not its workload has a demand."""
+        self._ending.append(placement)
+
     def forget(self) -> None:
         """Expect nothing any more."""
         self._expected.clear()
+        self._ending.clear()
 
     def of(self, workload: WorkloadId, more: int = 0) -> Share:
         """Return the share that a burst has, with `more` replicas than are placed and expected."""
@@ -151,6 +157,9 @@ class FairShares:
             demand = self._inputs.demands.get(workload)
             if workload.workspace == workspace and isinstance(demand, Demand) and demand.shape is not None:
                 used.update(_amounts(demand.shape, replicas))
+        for placement in self._ending:
+            if placement.workload.workspace == workspace:
+                used.subtract(_amounts(placement.shape, placement.replicas))
         return used
 
     def _add(self, placement: Placement, replicas: int) -> None:
