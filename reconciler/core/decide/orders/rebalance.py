@@ -72,8 +72,6 @@ def _template_and_policy(
     """Return the template and the policy of a workload that can be rebalanced, or raise InvalidInput."""
     desired, trying = inputs.desired, f"rebalancing {workload}"
     template, policy = desired.templates.get(workload), desired.policies.get(workload)
-    if workload.request:
-        raise InvalidInput(f"{trying}: it is a request, which stays where its clusters were chosen (ask for it anew)")
     if template is None or policy is None:
         missing = "template" if template is None else "policy"
         raise InvalidInput(f"{trying}: it has no {missing} that can be read (see `overspill check`)")

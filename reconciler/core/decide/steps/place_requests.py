@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
-from datetime import datetime
 from functools import partial
 
 from reconciler.core.capacity.pod_requirements import UNKNOWN_REMEDY
@@ -159,29 +158,19 @@ class _PlaceRequest:
     def _place(self, candidate: Candidate, passed: tuple[Refusal, ...]) -> None:
         desired, workload, replicas = self.inputs.desired, self.entry.workload, self.entry.unit.size
         record = self.working_plan.requests[workload]
-        began = replace(record, began_at=record.began_at or self.inputs.now)
+        began_at = record.began_at or self.inputs.now
+        lasts = request_duration(record.request, desired.limits.get(workload.workspace))
         candidate = candidate.with_replicas(replicas, candidate.because)
         self.working_plan.kept.note(workload, (candidate,), passed)
         pods = set_pods(self.finder, self.entry.gang, candidate.cluster, replicas, shape=candidate.shape)
         choice = choose(self.finder, candidate, pods, workload.workspace)
         template, policy = desired.templates[workload], desired.policies[workload]
         made = self.finder.placement(template, policy, pods.shape, candidate.cluster, replicas)
-        placement = replace(made, expires_at=self._end(began))
-        first = record.began_at is None
+        placement = replace(made, expires_at=began_at + lasts)  # all of its placements end together
+        began = replace(record, began_at=began_at) if record.began_at is None else None
         self.working_plan.change(
-            Change(
-                action=Action.PLACE,
-                after=placement,
-                choice=choice,
-                refused=passed,
-                record=began if first else None,
-            )
+            Change(action=Action.PLACE, after=placement, choice=choice, refused=passed, record=began)
         )
-
-    def _end(self, began: RequestRecord) -> datetime:
-        """Return the end that all placements of a request share."""
-        limits = self.inputs.desired.limits.get(began.request.workspace)
-        return request_end(began, self.inputs.desired) or self.inputs.now + request_duration(began.request, limits)
 
     def _suppress(self, suppressed: Suppressed) -> None:
         """Note that the request waits. One that has begun waits until its time is over."""
