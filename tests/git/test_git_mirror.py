@@ -296,13 +296,35 @@ def test_cache_behind_a_link_of_ones_own_is_taken(filled, tmp_path):
 @pytest.mark.parametrize("mode", [0o750, 0o755, 0o2750])
 def test_mirror_that_others_could_read_still_knows_what_the_remote_has_lost(filled, tmp_path, mode):
     with GitRepository(filled.url, cache=tmp_path / "cache") as repository:
-        assert repository.fetch().output
+        known = repository.fetch().output
     (mirror,) = _mirrors(tmp_path / "cache")
-    mirror.parent.chmod(mode)
+    for place in (mirror.parent, *mirror.rglob("*")):
+        place.chmod(mode if place == mirror.parent else place.stat().st_mode & ~0o022)
     filled.move("placements", None)
+    filled.git("gc", "-q", "--prune=now")
     with GitRepository(filled.url, cache=tmp_path / "cache") as repository:
         assert [loss.branch for loss in repository.fetch().losses] == ["placements"]
+        assert repository.shelf.read([known])
     assert _mode(mirror.parent) == "700"
+
+
+@pytest.mark.parametrize("opened", [".", "mirror.git/config", "mirror.git/hooks/x"])
+def test_mirror_that_others_could_write_to_is_made_again_and_what_was_known_stays_known(filled, tmp_path, opened):
+    with GitRepository(filled.url, cache=tmp_path / "cache") as repository:
+        repository.fetch()
+    (mirror,) = _mirrors(tmp_path / "cache")
+    mirror.parent.chmod(0o755)
+    opened = mirror.parent / opened
+    opened.parent.mkdir(exist_ok=True)
+    opened.touch()
+    opened.chmod(0o777)
+    os.mkfifo(mirror / "refs/overspill/known/output/pipe")
+    (mirror / "config").write_text("[other]\n\twrote = this\n")
+    filled.move("placements", None)
+    for _ in range(2):
+        with GitRepository(filled.url, cache=tmp_path / "cache") as repository:
+            assert "wrote" not in (mirror / "config").read_text()
+            assert [loss.branch for loss in repository.fetch().losses] == ["placements"]
 
 
 def _let_others_write(place: Path) -> None:

@@ -48,12 +48,19 @@ def known_refs(git_dir: Path) -> list[tuple[str, CommitId]]:
     Another process may move refs meanwhile, and remove directories of them.
     """
     refs: dict[str, str] = {}
-    with contextlib.suppress(OSError):
-        for line in (git_dir / "packed-refs").read_text(encoding="utf-8", errors="surrogateescape").split("\n"):
-            commit, _, ref = line.partition(" ")
-            refs[ref] = commit
+    for line in _text(git_dir / "packed-refs").split("\n"):
+        commit, _, ref = line.partition(" ")
+        refs[ref] = commit
     for directory, _, names in os.walk(git_dir / KNOWN):  # unlike rglob, it goes on where one has vanished
         for file in (Path(directory) / name for name in names):
-            with contextlib.suppress(OSError, UnicodeDecodeError):
-                refs[file.relative_to(git_dir).as_posix()] = file.read_text(encoding="utf-8").strip()
+            if commit := _text(file).strip():
+                refs[file.relative_to(git_dir).as_posix()] = commit
     return [(ref, CommitId(commit)) for ref, commit in refs.items() if is_known_ref(ref) and _ID.fullmatch(commit)]
+
+
+def _text(file: Path) -> str:
+    """Read a file; empty where there is none, and for a pipe, which might have no end."""
+    with contextlib.suppress(OSError):
+        if file.is_file():
+            return file.read_text(encoding="utf-8", errors="surrogateescape")
+    return ""

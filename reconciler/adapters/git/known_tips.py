@@ -58,9 +58,11 @@ class KnownTips:
         """What the mirror beside this one knew when it was last asked, by ref."""
         self._consulted_named: set[tuple[str, KnownTip]] = set()
         remembered, named = _read(self._file)
-        self._expect((), remembered)
+        self._expect(mirror.known_before, remembered)
         for ref, tip in named:
             self._add(ref, tip)
+        if mirror.known_before:
+            self._write()
         self.consult()
 
     @property

@@ -17,9 +17,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from reconciler.adapters import operating_system
+from reconciler.adapters.git.known_refs import known_refs
 from reconciler.errors import InvalidInput, Transient
 from reconciler.model.ids import CommitId
 
+_REPOSITORY = "mirror.git"
 _LEFT_BEHIND = (
     "*.lock",
     "refs/**/*.lock",
@@ -73,7 +75,8 @@ class Mirror:
         _make(cache)
         _refuse_others(cache)
         self._place = self.shared = cache / name
-        _close_to_others(self._place)
+        self.known_before = _close_to_others(self._place)
+        """Known tips, by ref, of a mirror that had to be removed: ids alone."""
         _make(self._place)
         _refuse_others(self._place)
         lock = _lock(self._place)
@@ -92,7 +95,7 @@ class Mirror:
     @property
     def git_dir(self) -> Path:
         """The path of the bare repository, which may not exist yet."""
-        return self._place / "mirror.git"
+        return self._place / _REPOSITORY
 
     def exists(self) -> bool:
         """Tell whether the directory holds a git repository."""
@@ -186,20 +189,37 @@ def _refuse_others(directory: Path) -> None:
         )
 
 
-def _close_to_others(place: Path) -> None:
+def _close_to_others(place: Path) -> list[tuple[str, CommitId]]:
     """Give our directory mode 0700, or remove one that others may have written to: git runs what they wrote.
 
     One that others could only read stays, as after a restore from a backup: it has what the remote is compared with.
+    Of one that is removed, the known tips are returned. Whoever made one up stops our writes, and gains nothing.
     """
     try:
         status = place.lstat()
     except FileNotFoundError:
-        return
+        return []
     ours = stat.S_ISDIR(status.st_mode) and operating_system.is_ours(status)
-    if not ours or operating_system.is_open_to_others(status):
-        _remove(place)
-    elif operating_system.is_open_to_others(status, 0o077):
+    if ours and not operating_system.is_open_to_others(status, 0o077):
+        return []
+    if ours and not operating_system.is_open_to_others(status) and _is_ours_alone(place):
         place.chmod(0o700)
+        return []
+    known = known_refs(place / _REPOSITORY) if ours else []
+    _remove(place)
+    return known
+
+
+def _is_ours_alone(directory: Path) -> bool:
+    """Return whether nobody else owns, or may write to, anything in a directory."""
+    for parent, directories, files in os.walk(directory):
+        for name in (*directories, *files):
+            with contextlib.suppress(FileNotFoundError):  # another process of ours has removed it
+                status = Path(parent, name).lstat()
+                is_open = not stat.S_ISLNK(status.st_mode) and operating_system.is_open_to_others(status)
+                if is_open or not operating_system.is_ours(status):
+                    return False
+    return True
 
 
 def _lock(place: Path) -> int | None:
