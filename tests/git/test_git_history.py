@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from dataclasses import replace
 from datetime import timedelta
 
@@ -12,6 +13,7 @@ from reconciler.adapters.git import GitRepository
 from reconciler.adapters.git.commits import parse
 from reconciler.adapters.git.history import FIRST_STEP
 from reconciler.adapters.git.repository import COMMITTER
+from reconciler.core.commits.trailers import superseded
 from reconciler.errors import Conflict, InvalidInput, Transient
 from reconciler.model.bounds import SOURCE_HISTORY
 from reconciler.model.ids import BlobId, CommitId
@@ -382,3 +384,22 @@ def test_files_of_what_is_no_commit_of_the_history_leave_the_mirror_alone(remote
             repository.entries(CommitId(unknown))
     assert repository.tips().source == past[-1]
     assert len(repository.log(past[-1])) == 3
+
+
+@pytest.mark.parametrize(
+    "paragraph",
+    [f"Overspill-Supersedes: a{' ' * 60_000}b", f"A: b{f'{chr(10)} aaaaaaa' * 300_000}"],
+    ids=["spaces", "lines"],
+)
+def test_message_of_a_commit_is_read_in_linear_time(paragraph: str) -> None:
+    """Whoever may push writes it; each took twenty seconds."""
+    began = time.thread_time()
+    assert superseded(parse(CommitId("1" * 40), f"tree x\n\nsubject\n\n{paragraph}\n".encode()).logged) == []
+    assert time.thread_time() - began < 3
+
+
+def test_trailers_of_lost_commits_are_read_from_the_last_paragraph_alone() -> None:
+    one, two, three = (character * 40 for character in "123")
+    lines = [f"Overspill-Supersedes: {one}", "", "A: b", f"Overspill-Supersedes:{two}", f" Overspill-Supersedes: {one}"]
+    message = "\n".join(["subject", "", *lines, "Overspill-Supersedes: -x", f"Overspill-Supersedes:  {three} ", ""])
+    assert superseded(parse(CommitId("4" * 40), f"tree x\n\n{message}".encode()).logged) == [three, two]

@@ -66,13 +66,13 @@ def _trailers(message: str) -> Mapping[str, str]:
     paragraphs = re.split(r"\n(?:[ \t]*\n)+", message.strip("\n"))
     if len(paragraphs) == 1:
         return {}
-    trailers: dict[str, str] = {}
+    values: dict[str, list[str]] = {}
     key = ""
     for line in paragraphs[-1].split("\n"):
         match = _TRAILER.fullmatch(line)
         if match is not None:
             key = match[1]
-            trailers[key] = match[2].strip()
+            values[key] = [match[2].strip()]
         elif line[:1].isspace() and key:
-            trailers[key] = f"{trailers[key]} {line.strip()}"
-    return trailers
+            values[key].append(line.strip())
+    return {key: " ".join(parts) for key, parts in values.items()}

@@ -9,6 +9,7 @@ import contextlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
+from itertools import takewhile
 
 from reconciler.core.ledger.proposal_record import proposal_id
 from reconciler.model.action import Action
@@ -56,9 +57,6 @@ class Trailer(StrEnum):
 _BY_VALUE: Mapping[str, Action] = {value.value: value for value in Action}
 
 _CONFIRMED = re.compile(rf"^[ \t]*{Trailer.CONFIRM}:[ \t]*deletion[ \t\r]*$", re.MULTILINE | re.IGNORECASE)
-
-_SUPERSEDES = re.compile(rf"^{Trailer.SUPERSEDES}: *(.*?)[ \t\r]*$", re.MULTILINE)
-_PARAGRAPH = re.compile(r"\n(?:[ \t]*\n)+")
 
 _ANY = re.compile(rf"(?:{'|'.join(Trailer)}): .*")
 
@@ -130,10 +128,11 @@ def superseded(commit: LoggedCommit) -> list[CommitId]:
     if not Trailer.SUPERSEDES.among(commit):
         return []
     named: list[CommitId] = []
-    for value in _SUPERSEDES.findall(_PARAGRAPH.split(commit.body)[-1]):
-        with contextlib.suppress(ValueError):
-            named.append(read_commit_id(value))
-    return named[::-1]
+    for line in takewhile(lambda line: line.strip(" \t"), reversed(commit.body.split("\n"))):  # the last paragraph
+        if line.startswith(f"{Trailer.SUPERSEDES}:"):
+            with contextlib.suppress(ValueError):
+                named.append(read_commit_id(line.partition(":")[2].strip()))
+    return named
 
 
 def trailers(change: Change, source: CommitId, demand: str = "", request_id: str = "") -> str:
