@@ -53,6 +53,16 @@ def test_push_to_an_empty_remote_makes_the_branch(remote, repository):
     assert remote.files("placements") == {"a": b"1"}
 
 
+def test_author_whose_name_is_no_text_is_written_as_far_as_it_is(remote, repository):
+    """As git's user.name in Latin-1, or an argument of a shell."""
+    remote.commit("main", {"a": "1"})
+    repository.fetch()
+    person = Identity(name="Jos\udce9", email="jos\udce9@example.com")
+    (made,) = repository.write(None, [Commit(message="Place", author=person, at=NOON, writes={"a": b"1"})])
+    (logged,) = repository.log(made)
+    assert logged.author == Identity(name="Jos?", email="jos?@example.com")
+
+
 def test_fetch_after_a_push_finds_nothing_new(remote, repository):
     remote.commit("main", {"a": "1"})
     repository.fetch()

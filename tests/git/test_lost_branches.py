@@ -411,6 +411,39 @@ def test_shallow_mirror_writes_its_commits_again_where_the_remote_has_none_of_th
     assert [loss.known for loss in repository.fetch().losses] == []
 
 
+PEOPLE = {
+    "Ann <ann@example.com> 1763600000 -0730": "Ann|ann@example.com|1763600000 -0730",
+    "Ann<ann@example.com>": "Ann|ann@example.com|1763600000 +0000",
+    "Ann <ann@example.com> 1763600000 +051800": "Ann|ann@example.com|1763600000 +0000",
+    "Ann <a> <ann@example.com> 17 +0000": "Ann|a|1763600000 +0000",
+    "Ann <ann@example.com> 99999999999999999999 +0000": "Ann|ann@example.com|1763600000 +0000",
+    "Ann": "Ann 1763600000 +0000||1763600000 +0000",
+}
+"""Authors as programs have written them into commits, and name, address, seconds and zone as they are written again."""
+
+
+@pytest.mark.parametrize("author", PEOPLE)
+def test_commit_whose_author_git_would_not_write_keeps_no_branch_from_being_written_again(
+    remote: Remote, known: list[CommitId], author: str, tmp_path: Path
+) -> None:
+    tree = remote.git("rev-parse", f"{known[-1]}^{{tree}}")
+    line = author if author[-1].isdigit() else f"{author} 1763600000 +0000"
+    raw = f"tree {tree}\nparent {known[-1]}\nauthor {line}\ncommitter {BY_OURS} 1763600000 +0000\n\nby hand\n"
+    theirs = remote.git("hash-object", "-t", "commit", "-w", "--stdin", "--literally", stdin=raw.encode())
+    remote.move("placements", CommitId(theirs))
+    with GitRepository(remote.url, cache=tmp_path / "late") as late:
+        late.fetch()
+        _write(late, 7)
+        shutil.rmtree(remote.path)
+        remote._begin()
+        remote.commit("main", {"fleet.yaml": "b"})
+        late.fetch()
+        assert _settle(late).way is RestoreWay.REWRITE
+        people = remote.git("log", "--format=%an|%ae|%ad", "--date=raw", "--grep=^by hand", "placements")
+        assert people == PEOPLE[author]
+        assert late.fetch().losses == ()
+
+
 @pytest.mark.parametrize("commits", [1, 2])
 @pytest.mark.parametrize("kind", [BranchLossKind.GONE, BranchLossKind.REPLACED])
 def test_branch_whose_first_commit_was_fetched_alone_is_restored_to_the_commit(

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 
+from reconciler.adapters.git.commits import parse
 from reconciler.core.commits.commit_date import date_after
 from reconciler.core.commits.trailers import Trailer, naming_branch
 from reconciler.model.ids import CommitId, TreeId
@@ -15,6 +16,8 @@ from reconciler.text.targets import TextTarget, escape
 
 _BRANCH = "refs/overspill/writing"
 _TRAILER = re.compile(r"[A-Za-z0-9-]+: .*")
+_STORED_PERSON = re.compile(rb"(?:[^<>\0]* )?<[^<>\0]*> [0-9]{1,12} [+-](?:0[0-9]|1[0-3])[0-5][0-9]")
+"""A name, an address, seconds and a time zone as fast-import takes them."""
 _END = f"reset {_BRANCH}\nfrom {'0' * 40}\ndone\n".encode()
 """The object id that deletes a ref."""
 
@@ -124,14 +127,15 @@ def grafted_stream(base: CommitId | None, commits: Sequence[tuple[str, bytes]]) 
     """Write existing commits again on top of another base, as git stored them: their files, people, times and words.
 
     Each comes with its id, oldest first; fast-import prints the new ids in that order. A trailer names the commit that
-    a new one stands for, by which whoever knows that sees that it is not lost.
+    a new one stands for, by which whoever knows that sees that it is not lost. People and times that fast-import does
+    not take, as other programs have written them, are written as they are read.
     """
     parts: list[bytes] = [f"reset {_BRANCH}\n\n".encode()]
     for number, (original, raw) in enumerate(commits, start=1):
         head, _, written = raw.partition(b"\n\n")
         text = with_trailers(written.decode(errors="surrogateescape"), [f"{Trailer.SUPERSEDES}: {original}"])
         message = text.encode(errors="surrogateescape")
-        people = b"\n".join(line for line in head.split(b"\n") if line.startswith((b"author ", b"committer ")))
+        people = _stored_people(CommitId(original), raw)
         tree = head.partition(b"\n")[0].removeprefix(b"tree ")
         parts.append(f"commit {_BRANCH}\nmark :{number}\n".encode() + people + b"\n" + _data(message))
         if number == 1 and base is not None:
@@ -140,6 +144,18 @@ def grafted_stream(base: CommitId | None, commits: Sequence[tuple[str, bytes]]) 
         parts.append(f"get-mark :{number}\n".encode())
     parts.append(_END)
     return b"".join(parts)
+
+
+def _stored_people(original: CommitId, raw: bytes) -> bytes:
+    """Return the lines of author and committer of a stored commit."""
+    logged = parse(original, raw).logged
+    lines: list[bytes] = []
+    for role, person in ((b"author ", logged.author), (b"committer ", logged.committer)):
+        stored = next((line for line in raw.partition(b"\n\n")[0].split(b"\n") if line.startswith(role)), b"")
+        if _STORED_PERSON.fullmatch(stored.removeprefix(role)) is None:
+            stored = role + f"{_person(person)} {int(logged.at.timestamp())} +0000".encode(errors="replace")
+        lines.append(stored)
+    return b"\n".join(lines)
 
 
 def _head(number: int, message: str, author: Identity, committer: Identity, at: datetime) -> bytes:
@@ -151,7 +167,7 @@ def _head(number: int, message: str, author: Identity, committer: Identity, at: 
         f"committer {_person(committer)} {seconds} +0000\n"
     )
     text = message.replace("\0", "").rstrip("\n") + "\n"
-    return people.encode() + _data(text.encode(errors="replace"))
+    return people.encode(errors="replace") + _data(text.encode(errors="replace"))
 
 
 def _data(content: bytes) -> bytes:
