@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from reconciler.core.commits.trailers import Trailer
 from reconciler.core.decide.steps.mass_deletion import end_deleted
 from reconciler.daemon.steer import carry_out, draft_from_git
+from reconciler.model.action import Action
 from reconciler.model.plan import Reason
 from reconciler.model.tree import Identity
-from tests.builders.passes import SOURCE_FILES, Passes
+from tests.builders.passes import QUIET, SOURCE_FILES, Passes
 from tests.fakes.memory_repository import MemoryRepository
 
 NAMES = ("one", "two", "three", "four")
@@ -109,6 +111,37 @@ def test_a_person_confirms_it_by_a_command(passes: Passes) -> None:
     assert passes.look().inputs.deletion is None
 
 
+REQUEST = """\
+apiVersion: gpr.kubeslice.io/v1alpha1
+kind: WorkloadPlacement
+metadata: {name: NAME}
+spec:
+  workspaceName: llm
+  clusterNames: [worker-2]
+  burstDuration: 10m
+  manifestResources:
+    - name: settings
+      manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: NAME, namespace: demo}, data: {a: b}}
+  steps: [{name: settings, type: manifest}]
+"""
+
+
+def test_requests_of_a_confirmed_deletion_are_closed_in_the_name_of_who_confirmed_it() -> None:
+    requests = {f"{name}.yaml": REQUEST.replace("NAME", name) for name in ("one", "two")}
+    passes = Passes(MemoryRepository(QUIET | requests))
+    passes.run()
+    before = passes.repository.heads["output"]
+    delete(passes, *requests)
+    assert running(passes) == {"one", "two"}
+    draft = draft_from_git(passes.world(), passes.memory, lambda inputs: end_deleted(inputs, by=ADA), person=ADA)
+    outcome = carry_out(passes.world(), passes.memory, draft)
+    assert running(passes) == set()
+    commits = passes.repository.log(outcome.commits[-1], base=before)
+    done = {(Trailer.ACTION.read(commit), commit.author) for commit in commits}
+    assert done == {(Action.REVERT, ADA), (Action.FORGET, ADA)}
+    assert all("confirmed by Ada" in commit.body for commit in commits)
+
+
 def test_a_restart_forgets_nothing_of_it(passes: Passes) -> None:
     delete(passes, "one.yaml", "two.yaml")
     passes.restart()
@@ -125,8 +158,10 @@ def test_nothing_ends_for_a_deletion_of_all_clusters_until_a_person_confirms_it(
     assert held == {*NAMES}
     assert any("3 of 3 clusters are gone" in problem.message for problem in seen.inputs.problems)
     draft = draft_from_git(passes.world(), passes.memory, lambda inputs: end_deleted(inputs, by=ADA), person=ADA)
-    carry_out(passes.world(), passes.memory, draft)
+    outcome = carry_out(passes.world(), passes.memory, draft)
     assert running(passes) == set()
+    ended = passes.repository.log(outcome.commits[-1], limit=len(NAMES))
+    assert [commit.author for commit in ended] == [ADA] * len(NAMES)
 
 
 def test_nothing_moves_for_a_deletion_of_half_of_the_clusters(passes: Passes) -> None:

@@ -3,9 +3,9 @@
 These rules hold of every plan, whatever the fleet is and whatever kinds of workload are in it. Random chains of passes
 in `tests/oracle` try each of them:
 
-1. The same input gives the same plan, and is left as it is: none of its values changes, and what follows from a value
-   alone, as the order of clusters from the files, is worked out once. What earlier passes remember changes no plan, nor
-   do the assessments that it is asked to keep.
+1. The same input gives the same plan, and a decision changes no value of its input. A value may cache what depends on
+   it alone, such as the order of the clusters in the files. Neither the memory of earlier passes nor the assessments
+   that a caller asks for change the plan.
 2. Nothing begins, grows or arrives beyond the free capacity of a cluster, a limit (policy, cluster, subset, GPR) or a
    budget, nor where files, taints, health or a restraint keep newcomers out.
 3. No workload gets more replicas elsewhere than its primary misses. What it has beyond that stays until it has been
