@@ -46,7 +46,7 @@ from reconciler.model.plan import PODS_UNTRIED, PODS_UNTRIED_REMEDY, Choice, Rea
 from reconciler.model.policy import BurstPolicy, SetDivision
 from reconciler.model.units import Resources, format_duration
 from reconciler.model.workload import WorkloadTemplate
-from reconciler.text.wording import count
+from reconciler.text.wording import as_clause, count
 
 
 class RefusalCache:
@@ -112,6 +112,12 @@ def why_not(refusals: Iterable[Refusal], otherwise: str) -> tuple[Reason, str]:
     if limited is None or Reason.NO_CAPACITY in refused:
         return Reason.NOTHING_FITS, otherwise
     return limited.reason, f"{limited.message} ({limited.remedy})"
+
+
+def describe_first_remedy(refusals: Iterable[Refusal]) -> str:
+    """Add to a message what would open the first cluster that something can be done about; empty for none."""
+    first = next((refusal for refusal in refusals if refusal.remedy), None)
+    return "" if first is None else f"; {first.where}: {as_clause(first.message)} ({first.remedy})"
 
 
 class CandidateFinder:

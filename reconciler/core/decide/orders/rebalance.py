@@ -15,7 +15,7 @@ from reconciler.core.decide.assign.assignment import Assignment, Released, Retur
 from reconciler.core.decide.assign.copies import WAY_OUT
 from reconciler.core.decide.assign.replicas_by_cluster import assign
 from reconciler.core.decide.assign.surplus import GivenUp, give_up
-from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
+from reconciler.core.decide.candidates.finder import MOST, CandidateFinder, describe_first_remedy
 from reconciler.core.decide.candidates.gpr_limits import within_limits
 from reconciler.core.decide.state.gate import may_not_move
 from reconciler.core.decide.state.pass_input import PassInput
@@ -188,11 +188,9 @@ class _Rebalance:
                 )
         total, placed = self.held.total(), sum(assignment.counts.values())
         if placed != total:
-            first = next((refusal for refusal in assignment.refusals if refusal.remedy), None)
-            hint = f"; {first.where}: {as_clause(first.message)} ({first.remedy})" if first is not None else ""
             raise InvalidInput(
                 f"rebalancing {self.workload}: shared out anew, {placed} of its {count(total, 'replica')} would have a"
-                f" place within {self.policy.slot_file}{hint}"
+                f" place within {self.policy.slot_file}{describe_first_remedy(assignment.refusals)}"
             )
 
     def _gone(self, place: ClusterSubset) -> Refusal | None:

@@ -10,7 +10,7 @@ from reconciler.core.capacity.pod_requirements import UNKNOWN_REMEDY
 from reconciler.core.cost.budgets import describe_used_up
 from reconciler.core.decide.assign.assessments import inquiry_of, kept_turn
 from reconciler.core.decide.assign.gang_placement import assess, choose, describe_minimum, rounds, set_pods
-from reconciler.core.decide.candidates.finder import CandidateFinder, why_not
+from reconciler.core.decide.candidates.finder import CandidateFinder, describe_first_remedy, why_not
 from reconciler.core.decide.candidates.gpr_terms import priority
 from reconciler.core.decide.state.enrolment import EnrolledRequest, request_duration, request_end
 from reconciler.core.decide.state.pass_input import PassInput
@@ -22,7 +22,7 @@ from reconciler.model.candidate import Candidate
 from reconciler.model.ids import WorkloadId
 from reconciler.model.plan import Change, Reason, Refusal, Suppressed
 from reconciler.model.request import RequestRecord
-from reconciler.text.wording import as_clause, count
+from reconciler.text.wording import count
 
 
 def request_turns(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder) -> Iterator[Turn]:
@@ -182,12 +182,10 @@ class _PlaceRequest:
     def _explain_refusals(self, missing: int, total: int, refusals: tuple[Refusal, ...]) -> Suppressed:
         """Say why the request waits, and the first remedy."""
         of = f"{missing} of {count(total, 'placement')}" if total > 1 else "it"
-        first = next((refusal for refusal in refusals if refusal.remedy), None)
-        hint = f"; {first.cluster}: {as_clause(first.message)} ({first.remedy})" if first is not None else ""
         need = self.entry.needs
         minimum = describe_minimum(need)
         nor = f", nor does {minimum}" if minimum else ""
-        reason, message = why_not(refusals, f"{of} fits on no cluster{nor}{hint}")
+        reason, message = why_not(refusals, f"{of} fits on no cluster{nor}{describe_first_remedy(refusals)}")
         suppressed = self._suppression(missing, reason, message)
         return replace(suppressed, until=self.finder.next_change(self.entry.workload), refusals=refusals)
 

@@ -22,7 +22,7 @@ from reconciler.core.decide.assign import gang_placement
 from reconciler.core.decide.assign.assignment import Assignment, Released
 from reconciler.core.decide.assign.replicas_by_cluster import assign
 from reconciler.core.decide.assign.surplus import take_surplus
-from reconciler.core.decide.candidates.finder import CandidateFinder
+from reconciler.core.decide.candidates.finder import CandidateFinder, describe_first_remedy
 from reconciler.core.decide.state.gate import may_not_move
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.units import unit_of_workload
@@ -40,7 +40,7 @@ from reconciler.model.policy import BurstPolicy
 from reconciler.model.units import format_duration
 from reconciler.model.workload import WorkloadTemplate
 from reconciler.text.timestamps import format_time
-from reconciler.text.wording import as_clause, count, sanitize
+from reconciler.text.wording import count, sanitize
 
 
 def may_leave(inputs: PassInput, working_plan: WorkingPlan, placement: Placement, cause: Cause) -> bool:
@@ -159,13 +159,11 @@ class _Relocation:
 
     def _stay(self, stays: int, why: str, refusals: tuple[Refusal, ...], until: datetime | None = None) -> Suppressed:
         """Suppress the replicas that stay; `until` is when others of their kind are considered again."""
-        first = next((refusal for refusal in refusals if refusal.remedy), None)
         part = "it stays" if self.unit.is_set else f"{stays} {'stay' if stays > 1 else 'stays'}"
-        hint = f"; {first.where}: {as_clause(first.message)} ({first.remedy})" if first is not None else ""
         suppressed = Suppressed(
             workload=self.workload,
             reason=self.departure.cause.told,
-            message=f"{self.departure.detail}, and {why}: {part} there{hint}",
+            message=f"{self.departure.detail}, and {why}: {part} there{describe_first_remedy(refusals)}",
             replicas=stays,
             until=until or self.finder.next_change(self.workload),
             refusals=refusals,

@@ -12,7 +12,7 @@ from functools import partial
 from reconciler.core.capacity import remedies
 from reconciler.core.capacity.gpu_requests import describe_gpus, gpu_shapes, missing_gpus
 from reconciler.core.decide.candidates.cluster_obstacles import obstacle
-from reconciler.core.decide.candidates.finder import CandidateFinder, why_not
+from reconciler.core.decide.candidates.finder import CandidateFinder, describe_first_remedy, why_not
 from reconciler.core.decide.candidates.gpr_limits import beyond_limits
 from reconciler.core.decide.candidates.gpr_terms import priority
 from reconciler.core.decide.state.enrolment import request_duration, request_end
@@ -26,7 +26,6 @@ from reconciler.model.ids import ClusterName
 from reconciler.model.plan import Change, Reason, Refusal, Suppressed
 from reconciler.model.request import Provisioning, RequestRecord
 from reconciler.model.units import format_duration
-from reconciler.text.wording import as_clause
 
 
 def end_reservations(inputs: PassInput, working_plan: WorkingPlan) -> None:
@@ -91,9 +90,9 @@ class _Reserve:
                 self._reserve(name)
                 return
             refusals.append(refusal)
-        first = next((refusal for refusal in refusals if refusal.remedy), None)
-        hint = f"; {first.cluster}: {as_clause(first.message)} ({first.remedy})" if first else ""
-        reason, message = why_not(refusals, f"{describe_gpus(self.ask)} are free on no cluster{hint}")
+        reason, message = why_not(
+            refusals, f"{describe_gpus(self.ask)} are free on no cluster{describe_first_remedy(refusals)}"
+        )
         self.working_plan.suppress(
             Suppressed(
                 workload=self.record.workload,

@@ -17,7 +17,7 @@ from reconciler.core.decide.assign.assignment import Assignment, SetPods, by_clu
 from reconciler.core.decide.assign.copies import WAY_OUT, too_large
 from reconciler.core.decide.assign.replicas_by_cluster import assign
 from reconciler.core.decide.candidates.filter import STALLED_REMEDY
-from reconciler.core.decide.candidates.finder import MOST, CandidateFinder, why_not
+from reconciler.core.decide.candidates.finder import MOST, CandidateFinder, describe_first_remedy, why_not
 from reconciler.core.decide.state.gate import describe_waiting
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
@@ -35,7 +35,7 @@ from reconciler.model.end_reason import EndReason
 from reconciler.model.placement import ClusterSubset, RestraintKind
 from reconciler.model.plan import Change, Choice, Reason, Refusal, Shortage, Suppressed
 from reconciler.model.units import Resources, format_duration
-from reconciler.text.wording import as_clause, count, join_names
+from reconciler.text.wording import count, join_names
 
 _SHARED = "room is shared with others that wait"
 
@@ -284,9 +284,7 @@ class ScaleUp:
         if here:
             where = join_names(sorted(self.working_plan.group(workload).clusters))
             fits = f"{count(missing, 'replica')} more can go only where the rest is, on {where}"
-        first = next((refusal for refusal in refusals if refusal.remedy), None)
-        hint = f"; {first.cluster}: {as_clause(first.message)} ({first.remedy})" if first is not None else ""
-        reason, message = why_not(refusals, f"{fits}{hint}")
+        reason, message = why_not(refusals, f"{fits}{describe_first_remedy(refusals)}")
         self._suppress(reason, message, self.finder.next_change(workload), short=missing, refusals=refusals)
 
     def _due(self) -> int:
