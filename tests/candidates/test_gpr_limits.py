@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from reconciler.core.capacity.gpu_models import INSTANCE_TYPE
-from reconciler.core.decide.candidates.gpr_needs import gpr_needs
+from reconciler.core.decide.candidates.gpr_limits import gpr_needs
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.orders.steer import plan_extension
 from reconciler.core.explain.gprs import gpr_views

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.core.fleet.path_patterns import covered
+from reconciler.core.fleet.paths import covered
 from reconciler.core.fleet.read_file import assemble, is_read, parse_file
 from reconciler.errors import Severity
 from reconciler.model.ids import BlobId, CommitId, WorkloadId

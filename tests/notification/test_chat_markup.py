@@ -10,9 +10,8 @@ import pytest
 import requests
 
 from reconciler.core.notification.message import write_message
-from reconciler.model.events.event import Event
+from reconciler.model.events.event import Event, Notice
 from reconciler.model.events.event_kind import EventKind
-from reconciler.model.events.notice import Notice
 from reconciler.model.events.notification import Importance
 
 HOSTILE = (

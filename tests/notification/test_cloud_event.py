@@ -9,9 +9,8 @@ import pytest
 
 from reconciler.core.notification.cloud_event import body_of, headers_of
 from reconciler.core.notification.notices import live_notice, notices_of
-from reconciler.model.events.event import Event
+from reconciler.model.events.event import Event, Notice
 from reconciler.model.events.event_kind import EventKind
-from reconciler.model.events.notice import Notice
 from reconciler.model.events.notification import Importance
 from reconciler.model.ids import CommitId
 from reconciler.model.plan import Reason

@@ -16,9 +16,8 @@ from reconciler.adapters.notification.commit_status import CommitStatusSender
 from reconciler.adapters.notification.sender import ONLY, NotTaken
 from reconciler.core.notification.commit_status import status_request
 from reconciler.core.readiness.branch_rules import HostSoftware
-from reconciler.model.events.event import Event
+from reconciler.model.events.event import Event, Notice
 from reconciler.model.events.event_kind import EventKind
-from reconciler.model.events.notice import Notice
 from reconciler.model.events.notification import Importance
 from reconciler.model.ids import CommitId
 from tests.builders.notifications import VLLM

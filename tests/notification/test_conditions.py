@@ -14,7 +14,7 @@ from reconciler.core.notification.conditions import FleetConditions, changes, co
 from reconciler.core.notification.message import Uncertain
 from reconciler.core.notification.notices import wanted
 from reconciler.model.budget import BudgetKind, BudgetOwner, Budgets, BudgetState
-from reconciler.model.events.notice import Notice
+from reconciler.model.events.event import Notice
 from reconciler.model.events.notification import DeliveryMarks, Importance
 from reconciler.model.ids import ClusterName, CommitId, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.policy import BurstPolicy, Desired

@@ -15,9 +15,8 @@ from reconciler.adapters.notification.kubernetes import KubernetesSender
 from reconciler.adapters.notification.sender import ONLY, NotTaken
 from reconciler.adapters.notification.workers import Workers
 from reconciler.core.fleet.read_file import assemble, parse_file
-from reconciler.model.events.event import Event
+from reconciler.model.events.event import Event, Notice
 from reconciler.model.events.event_kind import EventKind
-from reconciler.model.events.notice import Notice
 from reconciler.model.events.notification import DeliveryMarks, Importance, KubernetesReceiver, Notification
 from reconciler.model.ids import ClusterName, CommitId
 from reconciler.ports import Clock

@@ -14,9 +14,8 @@ from reconciler.core.notification.message import Uncertain
 from reconciler.core.notification.notices import live_notice
 from reconciler.errors import Transient
 from reconciler.model.bounds import NOTIFICATION_LIVE
-from reconciler.model.events.event import Event
+from reconciler.model.events.event import Event, Notice
 from reconciler.model.events.event_kind import EventKind
-from reconciler.model.events.notice import Notice
 from reconciler.model.events.notification import DeliveryMarks, Notification, WebhookReceiver
 from reconciler.model.ids import CommitId
 from tests.builders.notifications import OURS, QUICK, Branch, Marks, message, until

@@ -17,9 +17,8 @@ from typing import cast
 import pytest
 
 from reconciler.adapters.notification.apprise_message import AppriseSender
-from reconciler.model.events.event import Event
+from reconciler.model.events.event import Event, Notice
 from reconciler.model.events.event_kind import EventKind
-from reconciler.model.events.notice import Notice
 from reconciler.model.events.notification import Importance
 from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
 

@@ -27,7 +27,7 @@ MADE_WHILE_RUNNING = {
     "reconciler/adapters/git/remote_errors.py": "rows of a table of its own, tried with it",
     "reconciler/cli/completion.py": "names of fields, which are its own, in files of the person who completes",
     "reconciler/core/commits/messages.py": "an escaped clause, without a loop",
-    "reconciler/core/fleet/path_patterns.py": "each segment of a pattern of paths, tried below",
+    "reconciler/core/fleet/paths.py": "each segment of a pattern of paths, tried below",
     "reconciler/demo/stage.py": "names of fields in the demo's own files",
 }
 """Modules that make patterns of arguments, and of what."""

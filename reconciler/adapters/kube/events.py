@@ -14,7 +14,7 @@ from reconciler.adapters.kube.server import ApiServer
 from reconciler.core.notification.kubernetes_event import EventTarget, write_event
 from reconciler.core.readiness.question import object_question
 from reconciler.errors import Transient
-from reconciler.model.events.notice import Notice
+from reconciler.model.events.event import Notice
 from reconciler.model.policy import Connection
 
 _THERE = "answers 409:"

@@ -11,7 +11,7 @@ from reconciler.adapters.notification.apprise_process import deliver
 from reconciler.adapters.notification.apprise_program import AppriseMessage, AppriseResult
 from reconciler.adapters.notification.sender import NotTaken, SingleTarget
 from reconciler.core.notification.message import Uncertain, write_message
-from reconciler.model.events.notice import Notice
+from reconciler.model.events.event import Notice
 from reconciler.model.events.notification import Importance
 from reconciler.text.wording import sanitize
 

@@ -12,7 +12,7 @@ from reconciler.core.notification.commit_status import SAME_AGAIN, StatusRequest
 from reconciler.core.notification.message import Uncertain
 from reconciler.errors import InvalidInput
 from reconciler.http_client import HttpAnswer, HttpClient, NoAnswer
-from reconciler.model.events.notice import Notice
+from reconciler.model.events.event import Notice
 from reconciler.model.ids import CommitId
 
 _LIMIT = 64 << 10

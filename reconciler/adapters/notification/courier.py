@@ -30,7 +30,7 @@ from reconciler.core.notification.message import Uncertain
 from reconciler.core.notification.notices import notices_of, wanted
 from reconciler.errors import Conflict, InvalidInput, Transient
 from reconciler.model.bounds import NOTIFICATION_BACKLOG, NOTIFICATION_LIVE
-from reconciler.model.events.notice import Notice
+from reconciler.model.events.event import Notice
 from reconciler.model.events.notification import DeliveryMarks, Notification
 from reconciler.model.ids import CommitId, WorkspaceName
 from reconciler.model.tree import Identity

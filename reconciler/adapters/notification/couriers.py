@@ -16,8 +16,7 @@ from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.notification.conditions import FleetConditions, changes, conditions
 from reconciler.core.notification.notices import live_notice
 from reconciler.errors import OverspillError
-from reconciler.model.events.event import Event, Push
-from reconciler.model.events.notice import Notice
+from reconciler.model.events.event import Event, Notice, Push
 from reconciler.model.events.notification import Notification
 from reconciler.model.ids import CommitId
 from reconciler.model.policy import Desired

@@ -9,7 +9,7 @@ from reconciler.adapters.notification.sender import ONLY, NotTaken
 from reconciler.core.notification.kubernetes_event import LIFETIME, event_targets, is_current
 from reconciler.core.notification.message import Uncertain
 from reconciler.errors import Transient
-from reconciler.model.events.notice import Notice
+from reconciler.model.events.event import Notice
 from reconciler.model.policy import Desired
 from reconciler.model.units import format_duration
 from reconciler.ports import Clock

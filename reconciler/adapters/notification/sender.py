@@ -8,7 +8,7 @@ from typing import Protocol
 
 from reconciler.core.notification.message import Uncertain
 from reconciler.environment import PREFIX
-from reconciler.model.events.notice import Notice
+from reconciler.model.events.event import Notice
 
 VARIABLE = f"{PREFIX}NOTIFICATION_SECRETS"
 _MOST_BYTES = 64 << 10

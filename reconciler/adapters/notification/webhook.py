@@ -10,7 +10,7 @@ from reconciler.core.notification.message import Uncertain
 from reconciler.core.schema.urls import is_own_machine
 from reconciler.errors import InvalidInput
 from reconciler.http_client import HttpClient, NoAnswer
-from reconciler.model.events.notice import Notice
+from reconciler.model.events.event import Notice
 from reconciler.ports import Clock
 
 

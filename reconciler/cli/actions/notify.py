@@ -14,9 +14,8 @@ from reconciler.cli.actions.visibility import tell_losses
 from reconciler.core.notification.notices import notices_of, wanted
 from reconciler.daemon.steer import survey
 from reconciler.errors import InvalidInput
-from reconciler.model.events.event import Event
+from reconciler.model.events.event import Event, Notice
 from reconciler.model.events.event_kind import EventKind
-from reconciler.model.events.notice import Notice
 from reconciler.model.events.notification import (
     AppriseReceiver,
     CommitStatusReceiver,

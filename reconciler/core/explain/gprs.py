@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 from reconciler.bulkhead import NoteBug, Seam, attempt
 from reconciler.core.decide.candidates import gang_health
-from reconciler.core.decide.candidates.gpr_needs import gpr_needs
+from reconciler.core.decide.candidates.gpr_limits import gpr_needs
 from reconciler.core.decide.candidates.gpr_terms import priority, priority_band, request_records, terms
 from reconciler.core.decide.state.enrolment import request_end
 from reconciler.core.decide.state.pass_input import PassInput

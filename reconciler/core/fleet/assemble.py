@@ -28,8 +28,7 @@ from reconciler.core.fleet.objects import (
     identity,
     name_locations,
 )
-from reconciler.core.fleet.path_patterns import covered
-from reconciler.core.fleet.paths import FLEET_FILE, kind_of_value, read_paths
+from reconciler.core.fleet.paths import FLEET_FILE, covered, kind_of_value, read_paths
 from reconciler.core.fleet.policies import policies_in_force
 from reconciler.core.fleet.prerequisites import prerequisites
 from reconciler.core.fleet.sources.expansion import (

@@ -18,7 +18,7 @@ from datetime import datetime
 from hashlib import sha256
 from urllib.parse import quote
 
-from reconciler.model.events.notice import Notice
+from reconciler.model.events.event import Notice
 from reconciler.text.targets import TextTarget, escape
 from reconciler.text.timestamps import format_time
 

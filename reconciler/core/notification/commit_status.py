@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from reconciler.core.readiness.branch_rules import HostSoftware
-from reconciler.model.events.notice import Notice
+from reconciler.model.events.event import Notice
 from reconciler.model.events.notification import Importance
 from reconciler.model.ids import CommitId
 from reconciler.model.workload import Json

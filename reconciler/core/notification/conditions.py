@@ -10,9 +10,8 @@ from typing import TypeAlias
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.notification.notices import live_notice
 from reconciler.model.budget import BudgetOwner, BudgetState
-from reconciler.model.events.event import Event
+from reconciler.model.events.event import Event, Notice
 from reconciler.model.events.event_kind import EventKind
-from reconciler.model.events.notice import Notice
 from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.model.policy import Desired
 from reconciler.text.timestamps import format_time

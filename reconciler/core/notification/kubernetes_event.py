@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from reconciler.core.workloads.builtin_kinds import BUILT_IN
-from reconciler.model.events.notice import Notice
+from reconciler.model.events.event import Notice
 from reconciler.model.events.notification import Importance
 from reconciler.model.ids import ClusterName
 from reconciler.model.kubernetes.workload_kind import WorkloadKind

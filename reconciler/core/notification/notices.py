@@ -13,9 +13,8 @@ from reconciler.core.commits.trailers import Trailer, action, is_own
 from reconciler.errors import Bug
 from reconciler.model.action import TRAITS, Action
 from reconciler.model.end_reason import ENDS
-from reconciler.model.events.event import Event
+from reconciler.model.events.event import Event, Notice
 from reconciler.model.events.event_kind import EventKind
-from reconciler.model.events.notice import Notice
 from reconciler.model.events.notification import Importance, Notification
 from reconciler.model.ids import ClusterName, CommitId, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.placement import Phase

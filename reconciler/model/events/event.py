@@ -1,4 +1,4 @@
-"""The events of a pass and the pushes that carry them, for event sinks: the log, the webhooks of engines."""
+"""The events of a pass and the pushes that carry them, for event sinks: the log, receivers, the webhooks of engines."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from datetime import datetime, timedelta
 from urllib.parse import urlsplit
 
 from reconciler.model.events.event_kind import EventKind
-from reconciler.model.ids import ClusterName, CommitId, WorkloadId
+from reconciler.model.events.notification import Importance
+from reconciler.model.ids import ClusterName, CommitId, WorkloadId, WorkspaceName
 from reconciler.model.plan import Reason
 from reconciler.model.policy import EngineName
 
@@ -27,6 +28,22 @@ class Event:
     held_by: Reason | None = None  # why it is, or was, held back
     commit: CommitId | None = None  # on the output branch; None where nothing was written
     waited: timedelta | None = None  # of what brings replicas: how long the first had been missing and unserved
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """An event with what receivers need beside it. All texts are free of credentials."""
+
+    id: str
+    """The same whenever and by whomever it is sent: the commit, or a digest of an event without one."""
+    event: Event
+    importance: Importance
+    workspaces: tuple[WorkspaceName, ...] = ()
+    """Whom it concerns, where it is of no workload."""
+    source: CommitId | None = None
+    """The commit of the source branch that was decided on."""
+    placement: str = ""
+    """The placement as `workspace/name`; empty for none."""
 
 
 MOST_PATHS = 10_000
