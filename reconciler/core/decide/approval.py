@@ -287,7 +287,8 @@ def _checked(inputs: PassInput, gate: Gate, made: Sequence[Change], suppressed: 
     # 4. It cannot be placed, or is another burst now.
     why = "nothing can be placed now" if suppressed is None else as_clause(suppressed.message)
     if refusals:
-        why = f"{refusals[0].where}: {as_clause(refusals[0].message)}"
+        first = refusals[0]
+        why = f"{first.where}: {as_clause(first.message)}{f' ({first.remedy})' if first.remedy else ''}"
     if made:
         why = f"what would be placed now is not what was shown: {describe_difference(gate.proposal.placements, now)}"
     return gate.ended(ProposalEnd.NOT_PLACED, why)

@@ -6,15 +6,19 @@ releases it (docs/reference/kinds.md, "How a run ends").
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from reconciler.core.capacity.units import PlacementUnit
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.units import unit_of_workload
 from reconciler.core.ledger import lifecycle
 from reconciler.core.observe.demand import unseen
-from reconciler.core.workloads.single_run import complete_objects, completions
+from reconciler.core.workloads.single_run import RUNS_ONCE, complete_objects, completions, describe_second_run
 from reconciler.model.demand import Demand
 from reconciler.model.end_reason import EndReason
 from reconciler.model.placement import Placement, Restraint
 from reconciler.model.policy import BurstPolicy
+from reconciler.text.wording import join_names
 
 
 def restraint_after(inputs: PassInput, placement: Placement, why: EndReason) -> Restraint | None:
@@ -42,6 +46,40 @@ def is_awaited(inputs: PassInput, demand: Demand) -> bool:
     It has then neither run nor been deleted there, so that a run elsewhere is not superfluous.
     """
     return unit_of_workload(inputs, demand.workload).once and demand.reported and demand.held
+
+
+def describe_repetition(unit: PlacementUnit, demand: Demand, placements: Sequence[Placement]) -> str:
+    """Say why more of what runs once, beside its `placements`, would do the same work again; empty if it would not."""
+    if not unit.once:
+        return ""
+    # 1. A pod of it has a node at home, or Kueue has begun it.
+    if demand.pods_at_home:
+        second_run = describe_second_run(demand.pods_at_home, demand.primary, copy="a copy")
+        return f"{second_run} (let Kueue queue it, so that none of its pods runs before all of them can)"
+    started = demand.started or demand.claimed
+    if started:
+        return describe_second_run(0, demand.primary, copy="a copy", started=started)
+    # 2. It has begun elsewhere, and is no gang, which is one copy however large.
+    if placements and unit.is_lone_run:
+        return f"it began on {join_names(place.where for place in placements)}, and another part would begin anew"
+    # 3. Its pods may get a node at home at any time.
+    if demand.reported and not demand.held:
+        return (
+            f"nothing holds it on {demand.primary}, where it may start while a copy runs elsewhere (let Kueue queue"
+            f' it, or gate its pods; where two copies may run, annotate its template: {RUNS_ONCE}: "false")'
+        )
+    return ""
+
+
+def describe_run_at_home(inputs: PassInput, demand: Demand) -> str:
+    """Say that what runs once and is placed elsewhere runs, or begins, by its primary as well; empty where it does not.
+
+    What is not heard any more ends nothing.
+    """
+    runs = demand.pods_at_home or (demand.started and not demand.stale)
+    if not runs or not unit_of_workload(inputs, demand.workload).once:
+        return ""
+    return describe_second_run(demand.pods_at_home, demand.primary, copy="the copy", started=demand.started)
 
 
 def may_still_run(inputs: PassInput, placement: Placement) -> bool:

@@ -9,15 +9,13 @@ from reconciler.core.decide.assign.subset_quota import quotas
 from reconciler.core.decide.assign.surplus import describe_order, take_surplus
 from reconciler.core.decide.candidates.finder import MOST
 from reconciler.core.decide.state.pass_input import PassInput
-from reconciler.core.decide.state.runs import is_awaited
-from reconciler.core.decide.state.units import unit_of_workload
+from reconciler.core.decide.state.runs import describe_run_at_home, is_awaited
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.end import outside_policy, revert
 from reconciler.core.fleet.burst_replicas import describe_maximum
 from reconciler.core.ledger import lifecycle
 from reconciler.core.observe.demand import next_peak_change, peak_missing
 from reconciler.core.signals.merge import HEADROOM, headroom_end
-from reconciler.core.workloads.single_run import describe_second_run
 from reconciler.model.action import Action
 from reconciler.model.demand import Demand
 from reconciler.model.end_reason import EndReason
@@ -58,8 +56,9 @@ def follow_subset_maximums(inputs: PassInput, working_plan: WorkingPlan) -> None
 def _may_shrink(inputs: PassInput, working_plan: WorkingPlan, workload: WorkloadId, policy: BurstPolicy) -> bool:
     """Tell whether there is anything to look at: a workload within its policy may have more than it is missing."""
     demand = inputs.demands.get(workload)
-    needs_all = isinstance(demand, Demand) and working_plan.replicas(workload) <= demand.missing
-    if not needs_all or _runs_twice(inputs, workload):
+    if not isinstance(demand, Demand) or working_plan.replicas(workload) > demand.missing:
+        return True
+    if describe_run_at_home(inputs, demand):
         return True
     return bool(policy.subsets) or policy.headroom_duration is not None
 
@@ -120,25 +119,15 @@ def _keep_limits(inputs: PassInput, working_plan: WorkingPlan, workload: Workloa
     _drain(inputs, working_plan, above, placements, why=EndReason.POLICY, detail=detail, order=order)
 
 
-def _runs_twice(inputs: PassInput, workload: WorkloadId) -> bool:
-    """Tell whether a workload that runs once and is placed elsewhere runs, or begins, by its primary as well."""
-    demand = inputs.demands.get(workload)
-    if not isinstance(demand, Demand):
-        return False
-    if not demand.pods_at_home and (demand.stale or not demand.started):  # what is not heard any more ends nothing
-        return False
-    return unit_of_workload(inputs, workload).once
-
-
 def _follow_demand(inputs: PassInput, working_plan: WorkingPlan, demand: Demand, policy: BurstPolicy) -> None:
     """Remove the replicas that were not missing for the whole scale-down window.
 
     A run ends where its workload runs, or has run or been deleted, at home.
     """
     placed, window = working_plan.replicas(demand.workload), policy.scale_down_window
-    if _runs_twice(inputs, demand.workload):
-        detail = describe_second_run(demand.pods_at_home, demand.primary, copy="the copy", started=demand.started)
-        _drain(inputs, working_plan, placed, working_plan.of(demand.workload), why=EndReason.DEMAND_GONE, detail=detail)
+    twice = describe_run_at_home(inputs, demand)
+    if twice:
+        _drain(inputs, working_plan, placed, working_plan.of(demand.workload), why=EndReason.DEMAND_GONE, detail=twice)
         return
     if is_awaited(inputs, demand):
         return

@@ -20,13 +20,13 @@ from reconciler.core.decide.candidates.filter import STALLED_REMEDY
 from reconciler.core.decide.candidates.finder import MOST, CandidateFinder, describe_first_remedy, why_not
 from reconciler.core.decide.state.gate import describe_waiting
 from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.decide.state.runs import describe_repetition
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.turns.queue import Need
 from reconciler.core.fleet.burst_replicas import describe_maximum
 from reconciler.core.ledger import lifecycle
 from reconciler.core.observe.demand import next_due, replicas_due
 from reconciler.core.pods.node_affinity import required_labels
-from reconciler.core.workloads.single_run import RUNS_ONCE, describe_second_run
 from reconciler.model.action import Action
 from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ReplicaShape
@@ -124,7 +124,7 @@ class ScaleUp:
             self._suppress(Reason.SOURCE_UNREAD, unread)
             return None
         # 4. It runs once, and has begun, or may begin at home.
-        repeated = self._describe_second_run()
+        repeated = describe_repetition(self.unit, self.demand, self.working_plan.of(self.demand.workload))
         if repeated:
             self._suppress(Reason.RUNS_ONCE, repeated)
             return None
@@ -147,30 +147,6 @@ class ScaleUp:
             self._suppress(Reason.POLICY_LIMIT, f"{count(missing, 'replica')} of {wanted} may be placed now")
             return None
         return shape, wanted
-
-    def _describe_second_run(self) -> str:
-        """Say why more of what must run once would do the same work again; empty where it would not."""
-        workload, demand = self.demand.workload, self.demand
-        if not self.unit.once:
-            return ""
-        # 1. A pod of it has a node at home, or Kueue has begun it.
-        if demand.pods_at_home:
-            second_run = describe_second_run(demand.pods_at_home, demand.primary, copy="a copy")
-            return f"{second_run} (let Kueue queue it, so that none of its pods runs before all of them can)"
-        if demand.started or demand.claimed:
-            started = demand.started or demand.claimed
-            return describe_second_run(0, demand.primary, copy="a copy", started=started)
-        # 2. It has begun elsewhere, and is no gang, which is one copy however large.
-        placements = self.working_plan.of(workload)
-        if placements and self.unit.is_lone_run:
-            return f"it began on {join_names(place.where for place in placements)}, and another part would begin anew"
-        # 3. Its pods may get a node at home at any time.
-        if demand.reported and not demand.held:
-            return (
-                f"nothing holds it on {demand.primary}, where it may start while a copy runs elsewhere (let Kueue queue"
-                f' it, or gate its pods; where two copies may run, annotate its template: {RUNS_ONCE}: "false")'
-            )
-        return ""
 
     def _describe_unknown_requests(self) -> str:
         """Say why the requests of a replica are unknown; empty where they are known."""
