@@ -34,6 +34,7 @@ from reconciler.model.policy import (
     StrategyName,
 )
 from reconciler.model.workload import WorkloadRef
+from tests.builders import group_bursts
 from tests.builders.cluster_shares import spread_over
 from tests.builders.inputs import NOW, VLLM, cluster, desired, free, inputs, ledger, ordering, placement, shape, short
 
@@ -152,6 +153,13 @@ def test_what_files_no_longer_allow_is_reverted_where_nothing_else_has_room_and_
     assert ended.why is EndReason.POLICY
 
 
+def test_what_files_no_longer_allow_moves_while_nobody_sees_the_primary() -> None:
+    wanted = fleet(ordering("worker-2", "worker-3"), region("worker-2", "eu"), region("worker-3", "eu"))
+    seen = free("worker-2", 8), free("worker-3", 8)
+    (moved,) = decide(inputs(*seen, wanted=leaving("drained", wanted), there=ledger(there("worker-2", 3)))).changes
+    assert (moved.action, moved.placement.cluster) == (Action.MOVE, "worker-3")
+
+
 def test_as_many_replicas_as_have_room_leave_a_drained_cluster_and_the_rest_ends() -> None:
     wanted = fleet(ordering("worker-2", "worker-3"), region("worker-2", "eu"), region("worker-3", "eu"))
     before = there("worker-2", 3)
@@ -217,6 +225,15 @@ def test_a_bound_that_cannot_be_held_is_told_and_moves_nothing_within_the_same_r
         "policy gpu spreads over 2 values of topology.kubernetes.io/region at least, and it has 1, and no other cluster"
     )
     assert held_in_one_region(free("worker-2", 9), moves=0).suppressed[0].reason is Reason.MOVE_BUDGET
+
+
+def test_set_that_stands_on_two_clusters_of_a_region_moves_for_no_bound() -> None:
+    clusters = region("worker-1", "eu"), region("worker-2", "us"), region("worker-3", "us"), region("worker-4", "eu")
+    policy = ordering("worker-2", "worker-3", "worker-4", distribution=TWO_REGIONS)
+    wanted = group_bursts.fleet(group_bursts.SET, policy=policy, clusters=clusters)
+    before = ledger(group_bursts.burst("worker-2", lasting=HOUR), group_bursts.burst("worker-3", lasting=HOUR))
+    full = free("worker-2"), free("worker-3"), free("worker-4", *[8] * 8)
+    assert decide(inputs(group_bursts.lacks(8), *full, wanted=wanted, there=before)).changes == ()
 
 
 @pytest.mark.parametrize(("minutes", "goes"), [(30, False), (61, True)])

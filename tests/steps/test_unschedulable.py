@@ -135,6 +135,40 @@ def test_they_join_the_replicas_that_the_other_cluster_has_already() -> None:
     assert sizes == [("worker-2", 2), ("worker-3", 3)]
 
 
+def test_all_of_a_burst_joins_the_replicas_that_the_other_cluster_has_in_one_commit() -> None:
+    burst, other = there(), placement("worker-3", 1, lasting=timedelta(hours=2))
+    seen = free("worker-3", 8, bound={other.name: 1}, ready={other.name: 1})
+    made = plan(short(5, since=NOW - 20 * MINUTE), evicted(burst, bound=0), seen, there=ledger(burst, other))
+    (move,) = made.changes
+    assert (move.action, move.before, move.joined) == (Action.MOVE, burst, other)
+    assert (move.after.path, move.after.replicas, move.after.expires_at) == (other.path, 5, other.expires_at)
+
+
+def test_copy_of_which_a_part_has_no_node_stays_whole_and_says_so() -> None:
+    wanted = desired()
+    wanted = replace(wanted, templates={VLLM: replace(wanted.templates[VLLM], copy=4, uses_replicas=False)})
+    seen = (short(4, since=NOW - 20 * MINUTE), evicted(there()), free("worker-3", 8))
+    made = plan(*seen, wanted=wanted, there=ledger(there()))
+    assert made.changes == ()
+    (held,) = made.suppressed
+    assert held.message == (
+        "2 of 4 replicas on worker-2 had no node for 30s, and its 4 replicas go together or not at all: 2 stay there"
+    )
+
+
+def test_what_is_held_back_everywhere_stays_where_it_has_no_node() -> None:
+    idle = Restraint(
+        kind=RestraintKind.COOL_DOWN,
+        cluster=None,
+        since=NOW - MINUTE,
+        until=NOW + MINUTE,
+        reason="vllm-1 on worker-4 ended: idle",
+        placement=PlacementName("vllm-1"),
+    )
+    seen = (short(4, since=NOW - 20 * MINUTE), evicted(there()), free("worker-3", 8))
+    assert plan(*seen, there=ledger(there(), restraints={VLLM: (idle,)})).changes == ()
+
+
 def test_what_runs_once_stays() -> None:
     wanted = desired()
     wanted = replace(wanted, templates={VLLM: replace(wanted.templates[VLLM], runs_once=True)})
