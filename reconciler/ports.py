@@ -360,7 +360,7 @@ class PullRequests(Protocol):
     """The pull requests of the fleet repository on its host. All raise Transient, and InvalidInput for a refusal."""
 
     def available(self) -> bool:
-        """Tell whether the host has pull requests that can be made from here."""
+        """Return whether the host has pull requests that can be made from here."""
         ...
 
     def find(self, branch: str, *, known: str = "") -> PullRequest | None:
@@ -416,7 +416,7 @@ class Charts(Protocol):
     """Renders Helm charts for engines that do not do so themselves."""
 
     def available(self) -> bool:
-        """Tell whether charts can be rendered here at all."""
+        """Return whether charts can be rendered here at all."""
         ...
 
     def template(self, chart: HelmConfig, *, hooks: bool, workspace: WorkspaceName) -> tuple[Mapping[str, Json], ...]:

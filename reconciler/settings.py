@@ -47,7 +47,7 @@ class Settings:
     slurm_interval: timedelta = timedelta(seconds=15)
     slurm_user: str = ""
     slurm_token_file: Path | None = None
-    """Read anew for each question."""
+    """Read again for each question."""
     in_cluster: bool = False  # this process is a pod, and can watch its own cluster
     cache_dir: Path
     poll_interval: timedelta = timedelta(seconds=30)
@@ -69,18 +69,18 @@ class Settings:
     webhook_secret: str = field(default="", repr=False)
     notify: tuple[Endpoint, ...] = ()
     notification_secrets: Path | None = None
-    """Read anew for each delivery."""
+    """Read again for each delivery."""
     git_username: str = "git"  # hosts that take a token take it with any name
     git_password: str = field(default="", repr=False)
     git_password_file: Path | None = None
-    """Read anew for each call of git."""
+    """Read again for each call of git."""
     ssh_key: Path | None = None
     known_hosts: Path | None = None
     source_logins_file: Path | None = None
-    """Read anew for each call of git."""
+    """Read again for each call of git."""
     source_ssh_key: Path | None = None
     signing_key: Path | None = None
-    """Read anew for each batch of commits, as its passphrase is."""
+    """Read again for each batch of commits, as its passphrase is."""
     signing_passphrase: Path | None = None
     allowed_signers: Path | None = None
     allowed_openpgp_keys: Path | None = None

@@ -32,7 +32,7 @@ class Issuer:
 
 
 def is_safe_address(url: str) -> bool:
-    """Tell whether keys may come from an address: over https, or over http from this machine."""
+    """Return whether keys may come from an address: over https, or over http from this machine."""
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port

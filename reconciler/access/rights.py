@@ -104,7 +104,7 @@ class NotAdmitted(OverspillError):  # noqa: N818 - it is an answer
 
 
 def has_role(caller: Caller, role: AccessRole, workspace: WorkspaceName) -> bool:
-    """Tell whether a caller has a role, or more, in a workspace."""
+    """Return whether a caller has a role, or more, in a workspace."""
     return any(caller.roles.get(scope, 0) >= role for scope in (workspace, EVERYWHERE))
 
 
@@ -147,10 +147,10 @@ def caller_of_token(access: Access, token: str, now: datetime) -> Caller:
 
 
 def is_valid_name(name: str) -> bool:
-    """Tell whether a text can be a caller's name, in a log line and as the author of a commit."""
+    """Return whether a text can be a caller's name, in a log line and as the author of a commit."""
     return 0 < len(name) <= _MOST_NAME and name.isprintable() and name == name.strip() and not {*name} & {*"<>"}
 
 
 def is_valid_email(text: str) -> bool:
-    """Tell whether a text can stand between the angle brackets of a commit's author."""
+    """Return whether a text can stand between the angle brackets of a commit's author."""
     return len(text) <= _MOST_EMAIL and text.isprintable() and _EMAIL.fullmatch(text) is not None

@@ -121,7 +121,7 @@ def _locked(target: Path) -> Iterator[None]:
 
 
 def _is_at(handle: int, place: Path) -> bool:
-    """Tell whether an open file is still the one at a path."""
+    """Return whether an open file is still the one at a path."""
     try:
         return os.path.samestat(place.stat(), os.fstat(handle))
     except FileNotFoundError:

@@ -20,12 +20,12 @@ from reconciler.environment import PREFIX
 
 
 def is_ours(status: os.stat_result) -> bool:
-    """Tell whether a file or directory belongs to the user of this process."""
+    """Return whether a file or directory belongs to the user of this process."""
     return sys.platform == "win32" or status.st_uid == os.geteuid()
 
 
 def is_open_to_others(status: os.stat_result, rights: int = stat.S_IWGRP | stat.S_IWOTH) -> bool:
-    """Tell whether the group or others have one of some rights to a file or directory: to write, if none are given."""
+    """Return whether the group or others have one of some rights to a file or directory: by default to write."""
     return sys.platform != "win32" and bool(status.st_mode & rights)
 
 
@@ -84,7 +84,7 @@ _LARGE = 16 << 30
 
 
 def lock(descriptor: int) -> bool:
-    """Lock an open file until it is closed, without waiting; tell whether no other process holds it."""
+    """Lock an open file until it is closed, without waiting; return whether no other process holds it."""
     try:
         if sys.platform == "win32":
             import msvcrt  # noqa: PLC0415 -- elsewhere there is none

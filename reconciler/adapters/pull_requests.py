@@ -51,7 +51,7 @@ class HostPullRequests:
         self._dialect: _Dialect | None = None
 
     def available(self) -> bool:
-        """Tell whether the host is one of those, and the login has a password or token."""
+        """Return whether the host is one of those, and the login has a password or token."""
         return self._connect() is not None
 
     def find(self, branch: str, *, known: str = "") -> PullRequest | None:
@@ -314,7 +314,7 @@ class _GitLab(_Dialect):
 
 
 def _is_within(entry: JsonObject) -> bool:
-    """Tell whether a merge request comes from the project that it goes to."""
+    """Return whether a merge request comes from the project that it goes to."""
     return entry.number("source_project_id") == entry.number("target_project_id")
 
 

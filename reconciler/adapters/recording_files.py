@@ -289,7 +289,7 @@ def _write(descriptor: int, line: bytes) -> None:
 
 
 def _near(begin: datetime, at: datetime, within: timedelta) -> bool:
-    """Tell whether a moment is not long after another, and not before it."""
+    """Return whether a moment is not long after another, and not before it."""
     return timedelta() <= at - begin < within
 
 

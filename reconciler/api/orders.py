@@ -38,7 +38,7 @@ Key = Annotated[
         alias=KEY,
         max_length=_MOST_KEY,
         pattern=r"^[ -~]*$",
-        description="Any text of your own, anew for each creation: with it the same call is safe to retry.",
+        description="Any text of your own, another for each creation: with it the same call is safe to retry.",
     ),
 ]
 

@@ -53,5 +53,5 @@ def _invalid_token() -> HttpError:
     return HttpError(
         HTTPStatus.BAD_REQUEST,
         "continue is not what a page ended with",
-        hint="pass metadata.continue of the page before as it is, or leave it out to begin anew",
+        hint="pass metadata.continue of the page before as it is, or leave it out to begin from the start",
     )

@@ -54,7 +54,7 @@ def redact_status(status: ItemStatus, snapshot: Snapshot, caller: Caller) -> Ite
 
 
 def _is_hidden(name: str, snapshot: Snapshot, caller: Caller, planned: Mapping[str, WorkspaceName]) -> bool:
-    """Tell whether a name is a workload (``llm/vllm``) or a placement of a workspace that the caller may not read."""
+    """Return whether a name is a workload (``llm/vllm``) or a placement of a workspace that the caller may not read."""
     workspace, slash, _ = name.partition("/")
     owner = WorkspaceName(workspace) if slash else (snapshot.owners.get(name) or planned.get(name))
     is_workspace = owner in snapshot.decision.inputs.desired.workspaces or owner in snapshot.catalogue.workspaces

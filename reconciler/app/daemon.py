@@ -227,7 +227,7 @@ def _sweep_world(settings: Settings, world: World, webhooks: EngineWebhooks) -> 
 
 
 def _uses_approval(latest: LatestSnapshot) -> bool:
-    """Tell whether the last pass had anything to do with approvals; False before the first one."""
+    """Return whether the last pass had anything to do with approvals; False before the first one."""
     with suppress(Transient):
         return uses_approval(latest.read().decision.inputs)
     return False

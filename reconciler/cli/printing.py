@@ -85,7 +85,7 @@ _COLOURS: Mapping[str, frozenset[str]] = {
 
 
 def _asked(form: str) -> bool:
-    """Tell whether a form of `forms` is asked for."""
+    """Return whether a form of `forms` is asked for."""
     context = click.get_current_context(silent=True)
     return context is not None and bool(context.meta.get(form))
 

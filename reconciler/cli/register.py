@@ -43,7 +43,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "approve": ("approve", "Approve a burst that is proposed."),
         "reject": ("approve", "Refuse a burst that is proposed, and hold its workload."),
         "confirm": ("steer", "Confirm a mass deletion, and end its placements."),
-        "rebalance": ("steer", "Distribute a workload's bursts over the clusters anew."),
+        "rebalance": ("steer", "Distribute a workload's bursts over the clusters again."),
     },
     "Notifications": {
         "notify": ("notify", "List receivers of Notifications, and try one."),

@@ -44,7 +44,7 @@ def server_address(text: str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether a host is this machine, independent of name servers."""
+    """Return whether a host is this machine, independent of name servers."""
     if host == "localhost":
         return True
     try:

@@ -106,7 +106,7 @@ class Announcer:
             publish_events(self._sinks, events, ())
 
     def _too_early(self, decision: PassDecision, item: Suppressed) -> bool:
-        """Tell whether the primary has only not been observed yet, since the daemon started a moment ago."""
+        """Return whether the primary has only not been observed yet, since the daemon started a moment ago."""
         self._began = self._began or decision.inputs.now
         if item.reason is not Reason.PRIMARY_UNSEEN or decision.inputs.now - self._began >= FIRST_SIGHT:
             return False

@@ -57,7 +57,7 @@ class _Written:
     commits: Sequence[Commit]
 
     def plain(self, broken: Collection[str]) -> bool:
-        """Tell whether the commits remove and write single files only: git alone knows the contents of a directory.
+        """Return whether the commits remove and write single files only: git alone knows the contents of a directory.
 
         A `broken` record may lie in a directory that has the path of a file of ours, which replaces it.
         """

@@ -365,7 +365,7 @@ def _read_clock(world: World, memory: Memory) -> datetime:
     jump = timedelta() if memory.clock is None else jump_between(memory.clock, reading)
     memory.clock = reading
     if jump:
-        log.warning("the clock jumped; watching anew", jump=describe_jump(jump))
+        log.warning("the clock jumped; watching from the start", jump=describe_jump(jump))
         memory.forget_watched(now)
     return now
 

@@ -415,7 +415,7 @@ class SourceReader:
         return ParsedFile() if entry.size > MAX_BYTES else self._read((entry.blob,))[entry.blob]
 
     def _is_good(self, blob: BlobId) -> bool:
-        """Tell whether a version has no error of its own."""
+        """Return whether a version has no error of its own."""
         self._looked_at.add(blob)
         self._parse((blob,))
         return not self._parsed[blob].broken

@@ -112,7 +112,7 @@ class Sweeper:
         self._known, self._swept_at = self._placements(), now
         if outcome.commits:
             ended = count(len(outcome.plan.changes), "placement")
-            log.warning("swept", line=f"no pass has ended {ended} in time, whose end is in git: ended without one")
+            log.warning("swept", line=f"ended {ended} whose time was over, since no pass had done so")
         return outcome
 
     def _placements(self) -> Placements | None:

@@ -47,7 +47,7 @@ class DemoCluster:
 
     @property
     def settled(self) -> bool:
-        """Tell whether exactly the applied replicas are bound."""
+        """Return whether exactly the applied replicas are bound."""
         return self.bound == self._applied
 
     def schedule(self, now: datetime) -> None:

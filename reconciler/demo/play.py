@@ -282,7 +282,7 @@ class DemoPlay:
         self._view.show([_with_times(cluster, times) for cluster in self._world.scenes()])
 
     def _is_over(self, act: Act) -> bool:
-        """Tell whether an act is over: the engine has applied the branch, and the placement is the expected one."""
+        """Return whether an act is over: the engine has applied the branch, and the placement is the expected one."""
         world = self._world
         return bool(world.tip) and world.settled and world.placed == act.placed and act.expected_line in self._heard
 

@@ -33,7 +33,7 @@ class DemoWorld:
 
     @property
     def settled(self) -> bool:
-        """Tell whether the engine has applied everything of the last tip."""
+        """Return whether the engine has applied everything of the last tip."""
         return all(cluster.settled for cluster in self._clusters)
 
     def scenes(self) -> tuple[ClusterScene, ...]:

@@ -83,7 +83,7 @@ class SimulatedCluster:
         self.unseen = False
 
     def fits(self, workload: str) -> bool:
-        """Tell whether the pods of a workload may run on its GPU model."""
+        """Return whether the pods of a workload may run on its GPU model."""
         return self._demands[workload].model in ("", self.scenario.model)
 
     def room(self, workload: str, now: int) -> int:

@@ -17,7 +17,7 @@ _PAGE = re.compile(r"https?://[^\s/?#]+(?:[/?#]\S*)?")
 
 
 def is_page(address: str) -> bool:
-    """Tell whether an address is one that a browser opens as a page: of a pull request, it becomes a link."""
+    """Return whether an address is one that a browser opens as a page: of a pull request, it becomes a link."""
     return _PAGE.fullmatch(address) is not None
 
 

@@ -372,7 +372,7 @@ class ClusterObservation:
     """Placements whose pods a queue does not let start, or has ended, with its words, which `waiting_reasons` has too;
     the same mapping while nothing in it changes."""
     gpu_pods: Mapping[PlacementName, tuple[GpuPod, ...]] = field(default_factory=dict)
-    """Pods with a node and GPUs, by which others tell whether those are used."""
+    """Pods with a node and GPUs, from which others see whether those are used."""
     unused: Mapping[PlacementName, datetime] = field(default_factory=dict)
     """Since when no GPU of a placement has been used, while that is so."""
     succeeded: Mapping[PlacementName, SucceededPods] = field(default_factory=dict)

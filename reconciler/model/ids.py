@@ -21,7 +21,7 @@ MAX_PLACEMENT_NAME = 50
 
 
 def is_name(text: str) -> bool:
-    """Tell whether `text` may stand in a path of the output branch."""
+    """Return whether `text` may stand in a path of the output branch."""
     return NAME.fullmatch(text) is not None
 
 

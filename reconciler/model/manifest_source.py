@@ -46,7 +46,7 @@ class Companion:
         return f"{self.kind} {self.namespace}/{self.name}"
 
     def is_meant(self, manifest: Mapping[str, Any]) -> bool:
-        """Tell whether an object is this one."""
+        """Return whether an object is this one."""
         metadata = manifest["metadata"]
         named = manifest["apiVersion"], manifest["kind"], metadata.get("namespace"), metadata["name"]
         return named == ("v1", self.kind, self.namespace, self.name)
@@ -82,7 +82,7 @@ class WorkloadSource:
         return f"{self.kind}/{self.namespace}/{self.name}@{digest}"
 
     def is_meant(self, manifest: Mapping[str, Any]) -> bool:
-        """Tell whether an object is this one."""
+        """Return whether an object is this one."""
         metadata = manifest["metadata"]
         group = str(manifest["apiVersion"]).rpartition("/")[0]
         return (manifest["kind"], group, metadata.get("namespace") or "", metadata["name"]) == (
@@ -220,5 +220,5 @@ class ManifestPatch:
     """A part of the object; ``kind`` and ``metadata.name`` choose it, and both may be left out."""
 
     def applies_to(self, name: ClusterName, labels: Mapping[str, str]) -> bool:
-        """Tell whether a cluster of this name and with these labels gets the change."""
+        """Return whether a cluster of this name and with these labels gets the change."""
         return (not self.clusters or name in self.clusters) and set(self.labels) <= labels.items()

@@ -104,7 +104,7 @@ class Placement:
         return "" if self.made_from is None else self.made_from.digest
 
     def is_called(self, text: str) -> bool:
-        """Tell whether a person means it: by its name, its id, or its path as a shell completes it."""
+        """Return whether a person means it: by its name, its id, or its path as a shell completes it."""
         return text.rstrip("/") in (self.name, self.id, self.path)
 
 

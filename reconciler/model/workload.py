@@ -121,7 +121,7 @@ class WorkloadRef:
         return f"{self.kind}.{self.group}" if self.group else self.kind
 
     def may_be(self, other: WorkloadRef) -> bool:
-        """Tell whether both may be one object: an empty field matches anything."""
+        """Return whether both may be one object: an empty field matches anything."""
         return (
             (self.namespace, self.name) == (other.namespace, other.name)
             and (not self.kind or not other.kind or self.kind == other.kind)

@@ -130,7 +130,7 @@ class _TemplateReader:
         return tuple(nodes), False
 
     def _braces(self, nodes: list[_Node]) -> bool:
-        """Read what stands in a pair of braces; tell whether it is ``end``."""
+        """Read what stands in a pair of braces; return whether it is ``end``."""
         while True:
             self._blanks()
             if self._take("}"):

@@ -72,7 +72,7 @@ class Door:
             raise
 
     def stays(self, request: Request) -> bool:
-        """Tell whether whoever has entered is still signed in. It is no call, so many calls sign nobody out."""
+        """Return whether whoever has entered is still signed in. It is no call, so many calls sign nobody out."""
         session = self._session(request)
         if session is None:
             return False

@@ -34,7 +34,7 @@ class LiveStreams:
         self._closed = False
 
     def has_room(self, caller: Caller) -> bool:
-        """Tell whether a caller may open a further stream."""
+        """Return whether a caller may open a further stream."""
         return not self._closed and self._open.total() < MOST and self._open[caller.key] < MOST_OF_CALLER
 
     def close(self) -> None:

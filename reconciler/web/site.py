@@ -318,7 +318,7 @@ _RECENT = 40
 
 
 def _sees_lab(visit: Visit) -> bool:
-    """Tell whether somebody sees the lab's reports: they tell of all workspaces that were recorded."""
+    """Return whether somebody sees the lab's reports: they tell of all workspaces that were recorded."""
     return EVERYWHERE in visit.caller.roles
 
 
@@ -486,7 +486,7 @@ def _add_assets(routes: APIRouter, site: Site) -> None:
     def static(digest: str, name: str) -> Response:
         response = site.assets.response(digest, name)
         if response is None:
-            raise HttpError(HTTPStatus.NOT_FOUND, "there is no such file", hint="load the page anew")
+            raise HttpError(HTTPStatus.NOT_FOUND, "there is no such file", hint="reload the page")
         return response
 
     @routes.get("/events")

@@ -45,16 +45,16 @@ class Viewer:
         return sorted(own & {*desired.clusters})
 
     def may_see(self, workspace: WorkspaceName) -> bool:
-        """Tell whether the caller may see a workspace."""
+        """Return whether the caller may see a workspace."""
         within = readable_workspaces(self.caller)
         return within is None or workspace in within
 
     def may_edit(self, workspace: WorkspaceName) -> bool:
-        """Tell whether the caller may change placements of a workspace."""
+        """Return whether the caller may change placements of a workspace."""
         return has_role(self.caller, AccessRole.EDITOR, workspace)
 
     def may_approve(self, workspace: WorkspaceName) -> bool:
-        """Tell whether the caller may answer proposals of a workspace."""
+        """Return whether the caller may answer proposals of a workspace."""
         return has_role(self.caller, AccessRole.OWNER, workspace)
 
     @property

@@ -201,7 +201,7 @@ def find_commit(commits: Sequence[LoggedCommit], text: str) -> LoggedCommit | No
 
 
 def may_see_commit(viewer: Viewer, commit: LoggedCommit) -> bool:
-    """Tell whether a commit is of a workspace that a viewer may see; one that is of none is for who sees all."""
+    """Return whether a commit is of a workspace that a viewer may see; one that is of none is for who sees all."""
     names = (trailer.read(commit) for trailer in (Trailer.PLACEMENT, Trailer.REQUEST, Trailer.PROPOSAL))
     owner = next(filter(None, names), "").partition("/")[0]
     return viewer.sees_all or (owner != "" and viewer.may_see(WorkspaceName(owner)))

@@ -51,7 +51,7 @@ def test_once_with_nothing_to_do_commits_nothing(overspill: Terminal, fleet: Rem
     assert "'placemnts' is not there, so that nothing counts as placed; there is 'placements'" in looked.stderr
     misspelt = overspill("once", "--output-branch", "placemnts")
     assert misspelt.exit_code == 0
-    assert "'placemnts' was not there and begins anew; there is 'placements'" in misspelt.stderr
+    assert "'placemnts' does not exist yet and is begun; there is 'placements'" in misspelt.stderr
 
 
 def test_once_gets_past_templates_that_fail(overspill: Terminal, fleet: Remote, see: See, observations: Path) -> None:

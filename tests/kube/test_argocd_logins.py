@@ -127,7 +127,7 @@ def test_token_that_is_refused_is_told_until_the_secret_has_another(logins: Logi
     (told,) = trouble(view)
     assert told == (
         "cluster worker-2: cannot be watched: does not take our credentials"
-        " (have Argo CD log in to it anew: argocd cluster add, for the cluster called worker-2 there)"
+        " (have Argo CD log in to it again: argocd cluster add, for the cluster called worker-2 there)"
     )
     logins.store({"bearerToken": OLD})
     until(lambda: TWO_NAME in view.observe().clusters)

@@ -134,7 +134,7 @@ def test_expired_token_is_read_anew(clusters: Fleet) -> None:
     assert free(view) == 8
     clusters.one.token = clusters.two.token = new
     clusters.one.drop()
-    told = "does not take our credentials (make the login of context worker-1 in the kubeconfig anew"
+    told = "does not take our credentials (make a new login for context worker-1 in the kubeconfig"
     until(lambda: told in str(view.observe().problems))
     clusters.login(new)
     clusters.one.put("pods", pod("a", on="gpu-1"))

@@ -100,7 +100,7 @@ def test_it_counts_as_used_where_it_is(answer: Observed) -> None:
 
 def test_unknown_use_and_a_mute_server_are_warned_of() -> None:
     (unknown,) = judged().problems
-    assert "does not tell whether the GPUs of vllm-1 are used" in str(unknown)
+    assert "does not say whether the GPUs of vllm-1 are used" in str(unknown)
     (seldom,) = judged(series(covered=5)).problems
     assert "measure each GPU at least 6 times in the idle time" in str(seldom)
     (claimed,) = judged(series(), gpus=0).problems

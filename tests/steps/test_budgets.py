@@ -50,7 +50,7 @@ def test_nothing_is_placed_when_the_budget_is_used_up() -> None:
     assert (held.reason, held.replicas, held.until, made.wake_at) == (Reason.OVER_BUDGET, 3, TOMORROW, TOMORROW)
     assert held.message == (
         "the budget of policy gpu for 2026-11-20, 100.00 $, is used up (raise spec.budget.perDay of BurstPolicy gpu;"
-        " it begins anew at 2026-11-21T00:00:00Z)"
+        " it begins again at 2026-11-21T00:00:00Z)"
     )
 
 

@@ -249,5 +249,5 @@ class _Builder:
 
     @staticmethod
     def _wants_key(inside: _OpenContainer) -> bool:
-        """Tell whether the next value is a key."""
+        """Return whether the next value is a key."""
         return isinstance(inside.value, dict) and inside.key is None and not inside.merging

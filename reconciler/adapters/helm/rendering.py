@@ -96,7 +96,7 @@ class Helm:
         return tempfile.TemporaryDirectory(prefix="overspill-helm-", ignore_cleanup_errors=True)
 
     def available(self) -> bool:
-        """Tell whether helm is installed; the PATH is searched once."""
+        """Return whether helm is installed; the PATH is searched once."""
         return self._binary is not None
 
     def stop(self) -> None:
@@ -302,7 +302,7 @@ def _source(chart: HelmConfig, what: str) -> list[str]:
 
 
 def _may_log_in(url: str) -> bool:
-    """Tell whether an address may hold a password or token, which helm takes in its arguments only."""
+    """Return whether an address may hold a password or token, which helm takes in its arguments only."""
     try:
         parts = urlsplit(url)
         return "@" in parts.netloc or bool(parts.query) or (parts.port or 0) < 0

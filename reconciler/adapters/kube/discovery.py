@@ -144,7 +144,7 @@ async def _engines(server: ApiServer, patience: float) -> dict[EngineName, Engin
 
 
 async def _serves(server: ApiServer, resource: EngineResource, patience: float) -> bool:
-    """Tell whether an API server has a resource. Every login may ask (Kubernetes' role system:discovery)."""
+    """Return whether an API server has a resource. Every login may ask (Kubernetes' role system:discovery)."""
     for version in resource.versions:
         with suppress(NotServed, Forbidden):
             served = await server.get(f"/apis/{resource.group}/{version}", {}, within=patience)

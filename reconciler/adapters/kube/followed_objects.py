@@ -64,7 +64,7 @@ class FollowedObjects:
         await cancel(self._tasks)
 
     def complete(self) -> bool:
-        """Tell whether every resource has been listed once."""
+        """Return whether every resource has been listed once."""
         return all(stream.listed for stream in self._streams)
 
     def whole(self) -> bool:

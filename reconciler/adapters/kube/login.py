@@ -82,7 +82,7 @@ class KubeconfigLogin:
         """Name the context, or the service account."""
         if self._connection.in_cluster:
             return "is inCluster right? The service account of this pod is of another cluster, or gone"
-        return f"make the login of context {self._connection.context} in the kubeconfig anew; a token ends"
+        return f"make a new login for context {self._connection.context} in the kubeconfig; a token ends"
 
     @asynccontextmanager
     async def configuration(self) -> AsyncIterator[Configuration]:
@@ -126,7 +126,7 @@ class ArgoSecretLogin:
 
     def remedy(self) -> str:
         """Name the cluster whose Secret is to be renewed."""
-        return f"have Argo CD log in to it anew: argocd cluster add, for the cluster called {self._cluster} there"
+        return f"have Argo CD log in to it again: argocd cluster add, for the cluster called {self._cluster} there"
 
     @asynccontextmanager
     async def configuration(self) -> AsyncIterator[Configuration]:

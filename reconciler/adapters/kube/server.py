@@ -177,7 +177,7 @@ class ApiServer:
         return self._login.trouble()
 
     async def renewed(self) -> bool:
-        """Tell whether the login has changed, or no session is open."""
+        """Return whether the login has changed, or no session is open."""
         return self._session is None or self._session.stamp != await self._login.stamp()
 
     async def close(self) -> None:

@@ -105,7 +105,7 @@ class ApplicationTarget:
     """Never empty."""
 
     def same_place(self, other: ApplicationTarget | None) -> bool:
-        """Tell whether both are in one namespace of one cluster."""
+        """Return whether both are in one namespace of one cluster."""
         return other is not None and (self.connection, self.namespace) == (other.connection, other.namespace)
 
 
@@ -136,7 +136,7 @@ class ClusterTarget:
     """The control plane with the login to the cluster; None where the daemon has its own."""
 
     def same_connection(self, other: ClusterTarget) -> bool:
-        """Tell whether both have the same connection and control plane."""
+        """Return whether both have the same connection and control plane."""
         return (self.connection, self.control) == (other.connection, other.control)
 
 

@@ -190,7 +190,7 @@ class Courier:
         self._workers.remove(self._job)
 
     def join(self, patience: float) -> bool:
-        """Wait for what is under way, so many seconds; tell whether it has ended."""
+        """Wait for what is under way, for some seconds; return whether it has ended."""
         return self._workers.join(self._job, patience)
 
     # What a thread of the workers does.
@@ -287,7 +287,7 @@ class Courier:
         if marks is None or tip is None:
             return
         log.warning(
-            "notifying anew",
+            "notifying again",
             line=f"{self._notification.name}: the output branch was rewritten, and is told of from {tip[:12]} on",
         )
         self._move(marks, marks := DeliveryMarks(told=tip, sending=tip))

@@ -74,7 +74,7 @@ class Workers:
                 self._ended.add(job)
 
     def join(self, job: Job, patience: float) -> bool:
-        """Wait for the step of a job that is under way, so many seconds; return whether it has ended."""
+        """Wait for the step of a job that is under way, for some seconds; return whether it has ended."""
         with self._changed:
             return self._changed.wait_for(lambda: job not in self._running, max(0.0, patience))
 

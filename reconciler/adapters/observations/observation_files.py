@@ -81,7 +81,7 @@ class FileObservations:
         return Observed(clusters=clusters, problems=problems)
 
     def changed(self) -> bool:
-        """Tell whether `observe` has a file to read, changed or to be retried; reads no content."""
+        """Return whether `observe` has a file to read, changed or to be retried; reads no content."""
         with self._lock:
             stamps, _ = self._stamps()
             if not all(file.read for file in self._files.values()):
@@ -148,7 +148,7 @@ def _stamp(stat: os.stat_result) -> _Stamp:
 
 
 def _looks_complete(path: str, data: bytes) -> bool:
-    """Tell whether a file seems complete: YAML that is cut within a line may still parse, with 1 instead of 16.
+    """Return whether a file seems complete: YAML that is cut within a line may still parse, with 1 instead of 16.
 
     JSON that is cut never parses. YAML without a final newline is accepted if it is the same at the next look.
     """

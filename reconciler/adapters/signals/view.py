@@ -127,7 +127,7 @@ class AskedSignals(Generic[A]):
         self._rounds.join(patience)
 
     def _all_settled(self) -> bool:
-        """Tell whether each question has an answer, or trouble that keeps it from having one."""
+        """Return whether each question has an answer, or trouble that keeps it from having one."""
         return bool(self._trouble) or all(watch.at or watch.trouble for watch in self._watches.values())
 
     def _ask(self) -> None:

@@ -22,7 +22,7 @@ def router(vitals: Callable[[], Vitals]) -> APIRouter:
 
     @routes.get("/healthz", operation_id="healthz", responses=_NOT_NOW)
     def healthz(response: Response) -> dict[str, Any]:
-        """Tell whether passes are still being run.
+        """Report whether passes are still being run.
 
         A remote that is away is no reason to restart: while tries go on, this says "failing" and 200.
         """
@@ -38,7 +38,7 @@ def router(vitals: Callable[[], Vitals]) -> APIRouter:
 
     @routes.get("/readyz", operation_id="readyz", responses=_NOT_NOW)
     def readyz(response: Response) -> dict[str, Any]:
-        """Tell whether a first pass has ended well, the git remote is the host that is known, and all commits stand."""
+        """Report whether a first pass has ended well, the git remote is the known host, and all commits stand."""
         now = vitals()
         if now.alarm:
             response.status_code = HTTPStatus.SERVICE_UNAVAILABLE

@@ -71,7 +71,7 @@ class _Deliveries:
         self._ids: OrderedDict[str, None] = OrderedDict()
 
     def is_new(self, delivery: str) -> bool:
-        """Tell whether a delivery is new, and remember its id; an empty id is always new."""
+        """Return whether a delivery is new, and remember its id; an empty id is always new."""
         if not delivery:
             return True
         if delivery in self._ids:

@@ -97,11 +97,11 @@ class Callers:
         return self._let_in(request, lambda: self._caller_of(claims, audience))
 
     def knows_token(self, token: str) -> bool:
-        """Tell whether a token still lets its bearer in. It counts as no call and as no failed login."""
+        """Return whether a token still lets its bearer in. It counts as no call and as no failed login."""
         return _is_let_in(lambda: self._caller(token))
 
     def knows_claims(self, claims: Mapping[str, Json], audience: str) -> bool:
-        """Tell whether claims still let in whom they name, as `knows_token`."""
+        """Return whether claims still let in whom they name, as `knows_token`."""
         return _is_let_in(lambda: self._caller_of(claims, audience))
 
     def claims(self, token: str) -> Mapping[str, Json]:

@@ -63,7 +63,7 @@ def _key(secret: str) -> bytes:
 
 
 def _recent(stamp: str, now: datetime) -> bool:
-    """Tell whether a time in Unix seconds is near enough to `now`."""
+    """Return whether a time in Unix seconds is near enough to `now`."""
     seconds = whole_number(stamp, digits=10)  # which last until 2286
     return seconds is not None and abs(now - datetime.fromtimestamp(seconds, UTC)) <= WINDOW
 

@@ -68,7 +68,7 @@ def _refuse_placement(text: str, workloads: tuple[WorkloadId, ...], ledger: Ledg
 
 
 def _workload(text: str, workloads: tuple[WorkloadId, ...], *, by_name: bool) -> WorkloadId:
-    """Read the name of a workload; the explanation tells whether it exists.
+    """Read the name of a workload; the explanation says whether it exists.
 
     A template comes before a request of the same name, unless the request is asked for.
     """
@@ -176,7 +176,7 @@ def _demand(demand: ExplanationDocument | None) -> str:
 
 
 def _held_back(explanation: ExplanationDocument) -> bool:
-    """Tell whether a reason apart from the clusters keeps replicas from being placed."""
+    """Return whether a reason apart from the clusters keeps replicas from being placed."""
     return any(suppressed["reason"] not in _LEAVE_ROOM for suppressed in explanation["suppressed"])
 
 

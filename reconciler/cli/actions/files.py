@@ -170,7 +170,7 @@ def _refuse_fleet_below(path: Path, declared: Sequence[str]) -> None:
 
 
 def _has_fleet(top: str, declared: Sequence[str]) -> bool:
-    """Tell whether a directory has Clusters and Workspaces where a fleet repository has them."""
+    """Return whether a directory has Clusters and Workspaces where a fleet repository has them."""
     return all(any(file.startswith(f"{top}/{folder}/") for file in declared) for folder in ("clusters", "workspaces"))
 
 

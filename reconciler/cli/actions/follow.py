@@ -66,7 +66,7 @@ class _Capture(io.StringIO):
         self._terminal = stream.isatty()
 
     def isatty(self) -> bool:
-        """Tell whether the answer is laid out for a terminal."""
+        """Return whether the answer is laid out for a terminal."""
         return self._terminal
 
 
@@ -115,7 +115,7 @@ def _drawn() -> Iterator[Callable[[str, str], None]]:
 
 
 def _is_dumb() -> bool:
-    """Tell whether the terminal, as that of an editor, has no screen to draw on."""
+    """Return whether the terminal, as that of an editor, has no screen to draw on."""
     return os.environ.get("TERM", "").lower() in ("dumb", "unknown")
 
 

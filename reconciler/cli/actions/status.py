@@ -95,7 +95,7 @@ def _tables(fleet: StatusDocument) -> None:
     if fleet["budgets"]:
         printing.heading("Budgets")
         printing.table(
-            ("BUDGET", "FOR", "SPENT", "OF", "ANEW IN", "ANEW", "NOTE"),
+            ("BUDGET", "FOR", "SPENT", "OF", "RESETS IN", "RESETS", "NOTE"),
             [
                 (
                     budget["owner"], budget["period"], f"{budget['spent']:.2f} $", f"{budget['limit']:.2f} $",

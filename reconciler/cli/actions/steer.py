@@ -194,7 +194,7 @@ def reject_remotely(
 
 
 def rebalance(settings: Settings, workload: str, *, reason: str, **flags: Unpack[options.CommitFlags]) -> None:
-    """Distribute a workload's bursts over the clusters anew."""
+    """Distribute a workload's bursts over the clusters again."""
 
     def decide(inputs: PassInput, person: Identity) -> Plan:
         return rebalance_shares(inputs, find_workload(inputs, workload), by=person.name, reason=reason)
@@ -256,7 +256,7 @@ def _carry_out(
     empty: str,
     problems: Callable[[PassDecision], Iterable[Problem]] = _ledger_problems,
 ) -> None:
-    """Push the commits of a draft, made anew whenever the branch moves under it; with `dry_run` only print them."""
+    """Push the commits of a draft, made again whenever the branch moves under it; with `dry_run` only print them."""
     with connected(settings) as (world, memory):
         if dry_run:
             draft = make_draft(world, memory)

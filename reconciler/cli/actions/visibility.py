@@ -60,7 +60,7 @@ def warn_of_old_observations(settings: Settings, suppressed: Iterable[Suppressed
 
 
 def note_new_branch(settings: Settings, tip: CommitId | None, repository: Repository, *, begun: bool = True) -> None:
-    """Tell that an output branch begins anew where the repository has another one of nearly its name, or the usual.
+    """Tell that an output branch is begun where the repository has another one of nearly its name, or the usual.
 
     Without `begun` it would, and nothing has been pushed.
     """
@@ -76,6 +76,6 @@ def note_new_branch(settings: Settings, tip: CommitId | None, repository: Reposi
         )
     elif near:
         printing.note(
-            f"note: the output branch {branch!r} was not there and begins anew; there is {near!r}"
+            f"note: the output branch {branch!r} does not exist yet and is begun; there is {near!r}"
             f" (if you meant that: `git push origin --delete {branch}`, then --output-branch {near})"
         )

@@ -81,7 +81,7 @@ def fleet_picture(settings: Settings, world: World, decision: PassDecision) -> F
 
 
 def _ascii_only() -> bool:
-    """Tell whether the terminal cannot show the characters of cells."""
+    """Return whether the terminal cannot show the characters of cells."""
     try:
         "■▨▣▪□".encode((sys.__stdout__ or sys.stdout).encoding or "ascii")
     except UnicodeEncodeError:

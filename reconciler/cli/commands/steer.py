@@ -137,7 +137,7 @@ def extend(
 @options.dry_run
 @options.forms(names=options.CHANGED)
 def rebalance(settings: Settings, workload: str, *, reason: str, **flags: Unpack[options.CommitFlags]) -> None:
-    """Distribute a workload's bursts over the clusters anew.
+    """Distribute a workload's bursts over the clusters again.
 
     Passes leave running placements where they are. A rebalance gives each cluster the share that the policy would give
     it if nothing was placed yet. The total stays. A replica that moves ends on its old cluster while it starts on the

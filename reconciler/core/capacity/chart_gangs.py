@@ -75,7 +75,7 @@ class ChartGang(GangWorkload):
 def is_declared_gang(
     spec: DeploySpec, ref: WorkloadRef | None, group_size: int | None, kinds: Kinds = NO_KINDS
 ) -> bool:
-    """Tell whether files alone declare a template to be a gang: a manifest, an annotation or a kind.
+    """Return whether files alone declare a template to be a gang: a manifest, an annotation or a kind.
 
     The kind is that of the object on the primary that a chart makes. A kind that several API groups have, as Job, only
     counts where all of them are gangs.

@@ -431,7 +431,7 @@ class ClusterCapacity:
 
     @staticmethod
     def _is_plain(shape: ReplicaShape) -> bool:
-        """Tell whether a shape takes what single nodes have free, whatever its pods meet there."""
+        """Return whether a shape takes what single nodes have free, whatever its pods meet there."""
         return not shape.devices and shape.rules is None and not shape.obstacle
 
     def _fit(self, shape: ReplicaShape) -> NodeFit:

@@ -216,7 +216,7 @@ class ClusterDevices:
         return sum(any(self._meets(option, stock.kind) for option in request.options) for request in among)
 
     def _meets(self, option: DeviceOption, kind: DeviceKind) -> bool | None:
-        """Tell whether a device kind is of the class and meets the selectors, evaluated one by one."""
+        """Return whether a device kind is of the class and meets the selectors, evaluated one by one."""
         key = (option, kind)
         if key not in self._verdicts:
             verdict: bool | None = option.device_class in self._classes

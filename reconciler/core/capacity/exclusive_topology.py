@@ -153,7 +153,7 @@ def assign_domains(
 
 
 def _occupies(pod: PodOnNode, wanted: TopologyDomains) -> bool:
-    """Tell whether a pod on a node belongs to another group."""
+    """Return whether a pod on a node belongs to another group."""
     return (not wanted.namespace or pod.namespace == wanted.namespace) and any(
         key == wanted.mark for key, _ in pod.labels
     )

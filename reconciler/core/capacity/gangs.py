@@ -196,7 +196,7 @@ class GangWorkload(ABC):
         return f"{run}, {least}, and {waits} there: a copy elsewhere would be another one, and serves none of its work"
 
     def _runs(self, pods: int) -> bool:
-        """Tell whether these pods are the minimum of the only copy, which may be all that it begins with."""
+        """Return whether these pods are the minimum of the only copy, which may be all that it begins with."""
         gang_count = self._gang_count(1)
         is_minimum = gang_count.states_minimum or gang_count.enough < gang_count.pods
         return is_minimum and 0 < gang_count.enough <= pods and not self.divisible
@@ -407,12 +407,12 @@ def _may_be_chart_gang(template: WorkloadTemplate, kinds: Kinds) -> bool:
 
 
 def has_chart(spec: DeploySpec) -> bool:
-    """Tell whether a spec deploys a chart, whose pods are unknown before it is installed."""
+    """Return whether a spec deploys a chart, whose pods are unknown before it is installed."""
     return any(step.type is StepType.HELM for step in spec.steps)
 
 
 def has_unknown_pod_count(spec: DeploySpec, kinds: Kinds = NO_KINDS) -> bool:
-    """Tell whether an applied object makes a gang of an unknown number of pods."""
+    """Return whether an applied object makes a gang of an unknown number of pods."""
     return any(
         at(manifest, unknown_path) is not None
         for manifest in _applied_manifests(spec)
@@ -422,7 +422,7 @@ def has_unknown_pod_count(spec: DeploySpec, kinds: Kinds = NO_KINDS) -> bool:
 
 
 def has_gang_manifest(spec: DeploySpec, kinds: Kinds = NO_KINDS) -> bool:
-    """Tell whether an applied object is of a kind whose pods are gangs."""
+    """Return whether an applied object is of a kind whose pods are gangs."""
     return any(True for _ in gang_kinds(spec, kinds))
 
 

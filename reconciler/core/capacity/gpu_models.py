@@ -91,7 +91,7 @@ def gpus_of_pod(shape: ReplicaShape) -> int:
 
 
 def same_model(asked: str, model: str) -> bool:
-    """Tell whether two spellings name the same model.
+    """Return whether two spellings name the same model.
 
     Labels cannot contain spaces, and device attributes do: ``NVIDIA H100 80GB HBM3`` is ``nvidia-h100-80gb-hbm3``. A
     time slice (``-SHARED``) or a MIG slice has another name than the whole GPU.
@@ -100,7 +100,7 @@ def same_model(asked: str, model: str) -> bool:
 
 
 def matches_model(asked: str, model: str) -> bool:
-    """Tell whether a model is of a kind by its name or by a word of it, as ``H100``; its time slices are of it too."""
+    """Return whether a model is of a kind by its name or a word of it, as ``H100``; its time slices are too."""
     whole = _normalize(model).removesuffix(_SHARED)
     return same_model(asked, model) or _normalize(asked) in (whole, *whole.split("-"))
 

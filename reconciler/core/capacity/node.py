@@ -71,7 +71,7 @@ def pod_usage(node: NodeCapacity, shape: ReplicaShape) -> Resources:
 
 
 def has_plugin(node: NodeCapacity, resource: str) -> bool:
-    """Tell whether a node has any of an extended resource itself: then a DeviceClass behind it does not count there."""
+    """Return whether a node has an extended resource itself: then a DeviceClass behind it does not count there."""
     return bool(node.allocatable.amounts.get(resource) or node.free.amounts.get(resource))
 
 
@@ -88,7 +88,7 @@ def requests_on(node: NodeCapacity, shape: ReplicaShape) -> Resources:
 
 
 def cannot_bind(node: NodeCapacity, shape: ReplicaShape) -> bool:
-    """Tell whether the scheduler chooses a node for pods and fails to bind them, again and again.
+    """Return whether the scheduler chooses a node for pods and fails to bind them, again and again.
 
     So does that of Kubernetes 1.36 where pods claim devices and request extended resources with DeviceClasses behind
     them, all of which a device plugin has there: "nil or empty request mappings" (PreBind of DynamicResources).
@@ -147,19 +147,19 @@ def max_pods_held(node: NodeCapacity, shape: ReplicaShape) -> int:
 
 
 def admits_anywhere(node: NodeCapacity, shape: ReplicaShape) -> bool:
-    """Tell whether a node admits a shape wherever its other pods go: with `apart`, if it never holds two."""
+    """Return whether a node admits a shape wherever its other pods go: with `apart`, if it never holds two."""
     return admits(node, shape) and not (shape.apart and node.allocatable.holds(shape.requests) > 1)
 
 
 def admits(node: NodeCapacity, shape: ReplicaShape) -> bool:
-    """Tell whether a node admits a shape by its labels and taints; with `one_of`, whether all of those do."""
+    """Return whether a node admits a shape by its labels and taints; with `one_of`, whether all of those do."""
     if node.one_of:
         return all(admits(possible, shape) for possible in node.one_of)
     return selects_node(shape, node.labels, node.name) and untolerated_taint(shape.tolerations, node.taints) is None
 
 
 def may_be_in_domains(node: NodeCapacity, shut: frozenset[Domain]) -> bool:
-    """Tell whether a node, or any of its `one_of`, is in one of these domains."""
+    """Return whether a node, or any of its `one_of`, is in one of these domains."""
     return bool(shut) and any(in_domains(possible.labels, shut) for possible in node.one_of or (node,))
 
 

@@ -64,12 +64,12 @@ def merged_identities(shapes: Iterable[ReplicaShape]) -> tuple[PodIdentity, ...]
 
 
 def in_domains(labels: Mapping[str, str], shut: Iterable[Domain]) -> bool:
-    """Tell whether a node with these labels is in one of these domains."""
+    """Return whether a node with these labels is in one of these domains."""
     return any(labels.get(key) == value for key, value in shut)
 
 
 def repels(coming: Iterable[PodRules], shape: ReplicaShape) -> bool:
-    """Tell whether incoming pods without a node repel a shape from their future domains."""
+    """Return whether incoming pods without a node repel a shape from their future domains."""
     return bool(shape.who) and any(
         _selects(AntiAffinityTerm(rule.key, rule.selector, rule.namespaces or _own_namespace(rules)), shape.who)
         for rules in coming
@@ -93,7 +93,7 @@ def _terms_on_node(pods: Iterable[PodOnNode], *labels: Mapping[str, str]) -> dic
 
 
 def _selects(rule: AntiAffinityTerm, pods: Iterable[PodIdentity]) -> bool:
-    """Tell whether a term matches any of these pods; a pod of unknown namespace may match."""
+    """Return whether a term matches any of these pods; a pod of unknown namespace may match."""
     return any(
         (not rule.namespaces or not who.namespace or who.namespace in rule.namespaces)
         and all_met(rule.selector, dict(who.labels))

@@ -46,7 +46,7 @@ def with_added_nodes(cluster: Cluster, seen: ClusterObservation, within: timedel
 
 
 def _holds(nodes: ScalableNodes, seen: ClusterObservation, shape: ReplicaShape) -> bool:
-    """Tell whether one node of a kind, by itself, holds a pod of this shape."""
+    """Return whether one node of a kind, by itself, holds a pod of this shape."""
     alone = ClusterCapacity(replace(seen, pools=(_pool(nodes, 0, 1),)))
     return bool(alone.count(replace(shape, group_size=1), 1))
 

@@ -46,7 +46,7 @@ class NodeInfo:
     """Whether the scheduler may choose it although nothing is counted there."""
 
     def has(self, rules: Iterable[PodRule]) -> bool:
-        """Tell whether the node is in a domain of each rule."""
+        """Return whether the node is in a domain of each rule."""
         return all(rule.key in self.labels for rule in rules)
 
 
@@ -161,7 +161,7 @@ def _affinity_domains(rules: PodRules, nodes: Iterable[NodeInfo]) -> dict[str, s
 
 
 def _takes_first_pod(node: NodeInfo, spreads: Iterable[_SpreadDomains]) -> bool:
-    """Tell whether the scheduler may place the first pod on a node, however bad the choice."""
+    """Return whether the scheduler may place the first pod on a node, however bad the choice."""
     if not node.holds and not node.tempting:
         return False
     return all(spread.rule.key in node.labels and spread.spare(node.labels[spread.rule.key]) for spread in spreads)

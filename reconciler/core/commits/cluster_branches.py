@@ -29,7 +29,7 @@ class BranchState:
 
 
 def keeps_cluster_branches(desired: Desired) -> bool:
-    """Tell whether branches of clusters may have to be kept up to date.
+    """Return whether branches of clusters may have to be kept up to date.
 
     With broken files the Fleet's setting is unknown. Existing branches are kept up to date then, so that the end of a
     burst reaches an engine that follows one.

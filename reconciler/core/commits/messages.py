@@ -125,7 +125,7 @@ def reason_clause(choice: Choice | None) -> str:
 
 
 def _names(title: str, clause: str) -> bool:
-    """Tell whether a title says so much of a placement: not ``13 replicas on worker-20`` for its tail."""
+    """Return whether a title says so much of a placement: not ``13 replicas on worker-20`` for its tail."""
     return re.search(rf"(?<![\w-]){re.escape(clause)}(?![\w./-])", title) is not None
 
 

@@ -50,7 +50,7 @@ class Trailer(StrEnum):
         return commit.trailers.get(self, default)
 
     def among(self, commit: LoggedCommit) -> bool:
-        """Tell whether a commit has the trailer."""
+        """Return whether a commit has the trailer."""
         return self in commit.trailers
 
 
@@ -69,7 +69,7 @@ def write_trailers(pairs: Iterable[Pair]) -> str:
 
 
 def is_trailer(line: str) -> bool:
-    """Tell whether a line of a commit message is one of our trailers."""
+    """Return whether a line of a commit message is one of our trailers."""
     return _ANY.fullmatch(line) is not None
 
 
@@ -88,7 +88,7 @@ def action(commit: LoggedCommit) -> Action | None:
 
 
 def is_own(commit: LoggedCommit, committer: Identity) -> bool:
-    """Tell whether a commit is Overspill's own: amending or cherry-picking one, or writing its trailers, makes none."""
+    """Return whether a commit is Overspill's own: one that is amended, cherry-picked or written by hand is not."""
     return Trailer.ACTION.among(commit) and commit.committer.email == committer.email
 
 

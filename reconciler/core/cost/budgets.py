@@ -93,11 +93,11 @@ class Spent:
 
 
 def describe_used_up(state: BudgetState) -> str:
-    """Say that a budget is used up, with the way out and when it begins anew."""
+    """Say that a budget is used up, with the way out and when it begins again."""
     return (
         f"the budget of {state.owner} for {state.period}, {state.limit:.2f} $, is used up"
         f" (raise spec.{state.field} of {_FILE_KINDS[state.owner.kind]} {state.owner.name};"
-        f" it begins anew at {format_time(state.ends_at)})"
+        f" it begins again at {format_time(state.ends_at)})"
     )
 
 

@@ -46,7 +46,7 @@ _RAY: Mapping[str, Path] = {
 
 
 def autoscaler(manifest: Mapping[str, Json]) -> bool:
-    """Tell whether an object scales another."""
+    """Return whether an object scales another."""
     return str(manifest.get("kind")) in _AUTOSCALERS
 
 
@@ -57,7 +57,7 @@ def targets(objects: Iterable[tuple[Mapping[str, Json], str]]) -> frozenset[Targ
 
 
 def has_unnamed_target(manifests: Iterable[Mapping[str, Json]]) -> bool:
-    """Tell whether an autoscaler among these does not name its target: then it may be any object beside it."""
+    """Return whether an autoscaler among these does not name its target: then it may be any object beside it."""
     return any(autoscaler(manifest) and _target(manifest, "") is None for manifest in manifests)
 
 

@@ -30,5 +30,5 @@ def first_time(*times: Json) -> datetime | None:
 
 
 def is_unreachable(message: str) -> bool:
-    """Tell whether a message is about a server that could not be reached, which passes without a commit."""
+    """Return whether a message is about a server that could not be reached, which passes without a commit."""
     return _UNREACHED.search(message) is not None

@@ -101,7 +101,7 @@ class Engine(Protocol):
     """Whether what others live in (`safety.lifetime`) outlives a chart that the engine installs itself."""
 
     def charts_mode(self, spec: DeploySpec) -> Literal["engine", "rendered"]:
-        """Tell whether the engine installs the charts of a spec itself."""
+        """Return whether the engine installs the charts of a spec itself."""
         ...
 
     def to_render(self, spec: DeploySpec) -> tuple[HelmConfig, ...]:
@@ -109,7 +109,7 @@ class Engine(Protocol):
         ...
 
     def refusals(self, spec: DeploySpec, workspace: Workspace, *, helm: bool) -> tuple[str, ...]:
-        """Say why this engine cannot take a spec, a sentence each; `helm` tells whether charts can be rendered."""
+        """Say why this engine cannot take a spec, a sentence each; `helm` says whether charts can be rendered."""
         ...
 
     def patches(self, injection: Injection, workspace: Workspace, kinds: Kinds) -> list[Json]:

@@ -42,7 +42,7 @@ def widening(before: frozenset[str], after: frozenset[str], since: str) -> str:
 
 
 def _covers(grant: str, before: frozenset[str]) -> bool:
-    """Tell whether every kind but those of other groups was granted before, as an AppProject without a list does."""
+    """Return whether every kind but those of other groups was granted before, as an AppProject without a list does."""
     group = grant.removeprefix(_KIND).partition("/")[0]
     every = [earlier for earlier in before if earlier.startswith(_EVERY)]
     return (

@@ -57,7 +57,7 @@ class PayloadObject:
 
     @property
     def is_namespace(self) -> bool:
-        """Tell whether the object is a Namespace, on which all others may depend."""
+        """Return whether the object is a Namespace, on which all others may depend."""
         return group_kind(self.manifest) == "/Namespace"
 
 
@@ -236,7 +236,7 @@ def _finish(item: PayloadObject, deployment: Deployment, annotations: Mapping[st
 
 
 def _in_namespace(kind: str, deployment: Deployment) -> bool:
-    """Tell whether a kind is one that lives in namespaces.
+    """Return whether a kind is one that lives in namespaces.
 
     A custom kind that the workspace allows by name may be cluster-scoped where no file says what it is.
     """

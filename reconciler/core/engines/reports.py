@@ -58,7 +58,7 @@ class Reports:
 
 
 def _same_state(before: EngineReport, report: EngineReport) -> bool:
-    """Tell whether only message, time or commit differ; the commit moves on with every other placement."""
+    """Return whether only message, time or commit differ; the commit moves on with every other placement."""
     return replace(before, message=report.message, since=report.since, revision=report.revision) == report
 
 

@@ -45,7 +45,7 @@ def export_kind(shared: SharedNetworking) -> str:
 
 
 def service(manifest: Mapping[str, Json]) -> bool:
-    """Tell whether an object is a Service that can have pods behind it, and is no other name for something else."""
+    """Return whether an object is a Service that can have pods behind it, and is no other name for something else."""
     return group_kind(manifest) == _SERVICE and at(manifest, ("spec", "type")) != "ExternalName"
 
 

@@ -67,7 +67,7 @@ def missing_target(injection: Injection) -> InvalidInput:
 
 
 def installs_chart(spec: DeploySpec, rendered: tuple[HelmConfig, ...]) -> bool:
-    """Tell whether an engine installs a chart of a spec itself, beside those that are rendered for it."""
+    """Return whether an engine installs a chart of a spec itself, beside those that are rendered for it."""
     names = {chart.name for chart in rendered}
     return any(chart.name not in names for chart in chart_steps(spec))
 

@@ -94,7 +94,7 @@ def _fault(url: str) -> tuple[str, str]:
 
 
 def _near(host: str) -> bool:
-    """Tell whether a host is this machine, a private address, or a name that only a cluster or this network knows."""
+    """Return whether a host is this machine, a private address, or a name that only a cluster or this network knows."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:

@@ -99,7 +99,7 @@ class ExpressionReading:
 
 
 def has_expression(text: str) -> bool:
-    """Tell whether a text contains an expression."""
+    """Return whether a text contains an expression."""
     return "{" in text and ("{{" in text or "{%" in text or "{#" in text)
 
 
@@ -202,7 +202,7 @@ class _Walk:
         return None
 
     def allowed(self, node: nodes.Node) -> bool:
-        """Tell whether a kind of node is allowed in a template."""
+        """Return whether a kind of node is allowed in a template."""
         if isinstance(node, nodes.Filter):
             self.known("filter", node.name, FILTERS)
             self.arguments(node)

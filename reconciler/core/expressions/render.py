@@ -115,7 +115,7 @@ def check_expressions(spec: DeploySpec) -> tuple[Finding, ...]:
 
 
 def reads_variable(spec: DeploySpec, name: str) -> bool:
-    """Tell whether any expression of a spec reads a name of the context."""
+    """Return whether any expression of a spec reads a name of the context."""
     return any(name in dialect.read_expression(text).names for _, text in _leaves(spec))
 
 

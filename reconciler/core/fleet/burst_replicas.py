@@ -229,7 +229,7 @@ def _burst_manifest(template: WorkloadTemplate, kinds: Kinds) -> ManifestResourc
 
 
 def _has_replicas(manifest: Mapping[str, Json], kinds: Kinds) -> bool:
-    """Tell whether an object makes pods that are counted, or is of an unknown kind with replicas."""
+    """Return whether an object makes pods that are counted, or is of an unknown kind with replicas."""
     kind = kind_of(manifest, kinds)
     return kind.counted if kind is not None else at(manifest, _SPEC_REPLICAS) is not None
 
@@ -240,7 +240,7 @@ def _reads_share(manifest: Mapping[str, Json], kinds: Kinds) -> bool:
 
 
 def _is_object(manifest: Mapping[str, Json], ref: WorkloadRef) -> bool:
-    """Tell whether a manifest makes the object of this kind and name; in whatever namespace of its cluster."""
+    """Return whether a manifest makes the object of this kind and name; in whatever namespace of its cluster."""
     return (
         at(manifest, ("metadata", "name")) == ref.name
         and ref.kind in ("", manifest.get("kind"))
@@ -255,7 +255,7 @@ def _requests_gpus(spec: DeploySpec, resource: ManifestResource, kinds: Kinds) -
 
 
 def _goes_whole(template: WorkloadTemplate, resource: ManifestResource | None, kinds: Kinds) -> bool:
-    """Tell whether a placement is one copy of groups that nothing counts: a job, a cluster, pods of one replica."""
+    """Return whether a placement is one copy of groups that nothing counts: a job, a cluster, pods of one replica."""
     if resource is None:
         return template.group_size is not None
     kind = kind_of(resource.manifest, kinds)
@@ -285,7 +285,7 @@ def autoscaler_kind(template: WorkloadTemplate, kinds: Kinds) -> str:
 
 
 def _is_autoscaled(spec: DeploySpec, resource: ManifestResource, kinds: Kinds) -> bool:
-    """Tell whether an autoscaler beside an object owns its replicas, so that no engine writes them."""
+    """Return whether an autoscaler beside an object owns its replicas, so that no engine writes them."""
     objects = [(item.manifest, str(at(item.manifest, ("metadata", "namespace")) or "")) for item in spec.manifests]
     scaled = autoscaled_replicas.targets(objects)
     namespace = str(at(resource.manifest, ("metadata", "namespace")) or "")

@@ -217,13 +217,13 @@ class ClusterOrder:
         return self._renews
 
     def asks_approval(self) -> bool:
-        """Tell whether any policy that governs a workload has bursts approved."""
+        """Return whether any policy that governs a workload has bursts approved."""
         if self._approval is None:
             self._approval = any(policy.approval is not None for policy in self._desired.policies.values())
         return self._approval
 
     def has_spot_prices(self) -> bool:
-        """Tell whether any cluster has a price of its own for spot nodes."""
+        """Return whether any cluster has a price of its own for spot nodes."""
         if self._spot is None:
             self._spot = any(cluster.spot is not None for cluster in self._desired.clusters.values())
         return self._spot

@@ -91,7 +91,7 @@ class AbsentSpread:
     """Its file; empty where the file is the only one that counts."""
 
     def may_target(self, ref: WorkloadRef) -> bool:
-        """Tell whether the spread may govern a workload; one of which nothing can be read targets none."""
+        """Return whether the spread may govern a workload; one of which nothing can be read targets none."""
         return bool(self.namespace or self.name) and (
             self.namespace in ("", ref.namespace) and self.name in ("", ref.name)
         )

@@ -95,21 +95,21 @@ class FleetObjects:
         self.absent_limits += (replace(limits, path=path) for limits in file.limits)
 
     def is_stalled(self, ref: WorkloadRef, workspace: WorkspaceName) -> bool:
-        """Tell whether a spread that is not in force may govern a workload, and its file may hold one for it."""
+        """Return whether a spread that is not in force may govern a workload, and its file may hold one for it."""
         return any(
             absent.may_target(ref) and self._may_govern(absent.path, "WorkloadSpread", workspace)
             for absent in self.absent_spreads
         )
 
     def has_absent_limits(self, workspace: WorkspaceName) -> bool:
-        """Tell whether a WorkspacePolicy that is not in force may limit a workspace."""
+        """Return whether a WorkspacePolicy that is not in force may limit a workspace."""
         return any(
             absent.workspace == workspace and self._may_govern(absent.path, "WorkspacePolicy", workspace)
             for absent in self.absent_limits
         )
 
     def _may_govern(self, path: str, kind: str, workspace: WorkspaceName) -> bool:
-        """Tell whether a file may hold an object of a kind for a workspace."""
+        """Return whether a file may hold an object of a kind for a workspace."""
         if not path:
             return True
         return self.paths.refuse_kind(path, kind) is None and self.paths.refuse_workspace(path, workspace) is None

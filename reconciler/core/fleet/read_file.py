@@ -288,7 +288,7 @@ _REPEATED = 6
 
 
 def _repeats(finding: Finding, value: Mapping[str, Json]) -> bool:
-    """Tell whether a finding repeats a part of the text at its place."""
+    """Return whether a finding repeats a part of the text at its place."""
     text, words = at(dict(value), tuple(map(str, finding.loc))), f"{finding.message} {finding.hint}"
     if not isinstance(text, str):
         return True

@@ -39,7 +39,7 @@ class EventTarget:
 
 
 def is_current(notice: Notice, now: datetime) -> bool:
-    """Tell whether an API server would still keep an Event of a notice."""
+    """Return whether an API server would still keep an Event of a notice."""
     return now - notice.event.at < LIFETIME
 
 

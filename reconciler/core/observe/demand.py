@@ -170,7 +170,7 @@ def _still_known(
 
 
 def _shows_the_same(before: Measured, observed: Observed, primary: ClusterName, now: datetime) -> bool:
-    """Tell whether a primary was seen lately both times, and shows the same objects and nothing stale."""
+    """Return whether a primary was seen lately both times, and shows the same objects and nothing stale."""
     seen, then = observed.clusters.get(primary), before.observed.clusters.get(primary)
     if seen is None or then is None or seen.stale or then.stale or seen.observed_at < then.observed_at:
         return False
@@ -187,7 +187,7 @@ def _shows_the_same(before: Measured, observed: Observed, primary: ClusterName, 
 
 
 def _samples_hold(demand: Demand, before: datetime, at: datetime, window: timedelta) -> bool:
-    """Tell whether `_extend` would return the history as it is, given that nothing has changed since `before`."""
+    """Return whether `_extend` would return the history as it is, given that nothing has changed since `before`."""
     history = demand.history
     return history[-1].at < before <= at and (len(history) == 1 or history[1].at > at - window)
 

@@ -82,7 +82,7 @@ class PodUse:
     """Whether any GPU was in use at any time."""
 
     def is_idle(self, gpus: int) -> bool:
-        """Tell whether a pod with so many GPUs has used none of them."""
+        """Return whether a pod with so many GPUs has used none of them."""
         return not self.used and gpus > 0 and self.measured == self.idle == gpus
 
 
@@ -278,7 +278,7 @@ def _trouble(trouble: str, max_age: timedelta) -> tuple[Problem, ...]:
 def _unknown(cluster: ClusterName, placements: list[PlacementName]) -> Problem:
     return Problem(
         path=f"cluster {cluster}",
-        message=f"Prometheus does not tell whether the GPUs of {_named(placements)} are used, so that they never count"
+        message=f"Prometheus does not say whether the GPUs of {_named(placements)} are used, so that they never count"
         " as idle",
         hint=f"measure each GPU at least {STEPS} times in the idle time: try DCGM exporter there, and {cluster} in the"
         " label that OVERSPILL_PROMETHEUS_CLUSTER_LABEL names",

@@ -173,7 +173,7 @@ def _repeated_node_pools(file: ObservationFile) -> Iterator[Finding]:
 
 
 def _is_of_pods(file: PlacedFile) -> bool:
-    """Tell whether a placement's message is about its pods; beside a state it is the engine's."""
+    """Return whether a placement's message is about its pods; beside a state it is the engine's."""
     return file.state is None and bool(file.message)
 
 

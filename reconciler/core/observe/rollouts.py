@@ -74,7 +74,7 @@ class RolloutSigns:
         return cls(ledger=ledger, observed=observed, seen=seen)
 
     def same_as(self, other: RolloutSigns | None) -> bool:
-        """Tell whether nothing has changed, without a look at any placement."""
+        """Return whether nothing has changed, without a look at any placement."""
         if other is None or self.seen != other.seen or self.observed.reporting != other.observed.reporting:
             return False
         mine, theirs = self.parts(), other.parts()
@@ -155,18 +155,18 @@ class Rollouts:
         return self.cluster(report.cluster).leaving_since.get(report.path)
 
     def is_overdue(self, report: EngineReport, now: datetime) -> bool:
-        """Tell whether one of `leaving` should have been removed long ago."""
+        """Return whether one of `leaving` should have been removed long ago."""
         since = self.leaving_since(report)
         return since is not None and now - since >= _REMOVAL
 
     def has_arrived(self, placement: Placement) -> bool:
-        """Tell whether a placement has been healthy as it stands."""
+        """Return whether a placement has been healthy as it stands."""
         return (
             bool(placement.digest) and self.cluster(placement.cluster).arrived.get(placement.path) == placement.digest
         )
 
     def is_healthy(self, placement: Placement) -> bool | None:
-        """Tell whether a placement is healthy now; None where there is no evidence."""
+        """Return whether a placement is healthy now; None where there is no evidence."""
         return False if placement.path in self.ailing else (self.has_arrived(placement) or None)
 
     def new_failures(self, before: Rollouts) -> Iterator[tuple[str, RolloutFailure]]:
@@ -347,7 +347,7 @@ class _Judge:
         return False
 
     def _read(self, path: str, placement: Placement, report: EngineReport) -> bool | None:
-        """Judge a placement by its report, and tell whether that is about its files; None where that is unknown."""
+        """Judge a placement by its report, and say whether that is about its files; None where that is unknown."""
         # 1. The report is about another version.
         if report.digest != placement.digest:
             self._wait(path, placement, report)
@@ -379,7 +379,7 @@ class _Judge:
         return about
 
     def _about(self, path: str, report: EngineReport) -> bool | None:
-        """Tell whether a report of the right digest is about the files as they stand; None where that is unknown."""
+        """Return whether a report of the right digest is about the files as they stand; None where that is unknown."""
         if report.revision == self.signs.ledger.commit:
             return True
         healthy = report.state is EngineState.HEALTHY
@@ -440,7 +440,7 @@ class _Judge:
         return replica_count.all_pods_ready(placement, seen) is True
 
     def _is_unadmitted(self, placement: Placement) -> bool:
-        """Tell whether a queue of the cluster does not let pods of a placement run."""
+        """Return whether a queue of the cluster does not let pods of a placement run."""
         seen = self.signs.observed.clusters.get(placement.cluster)
         return seen is not None and placement.name in seen.unadmitted
 
@@ -483,7 +483,7 @@ class _Judge:
         )
 
     def _waits(self, path: str, placement: Placement) -> bool:
-        """Tell whether a placement was healthy as it stands, and some of its pods have only lost their nodes.
+        """Return whether a placement was healthy as it stands, and some of its pods have only lost their nodes.
 
         One that is resized while it waits for nodes goes on waiting for them.
         """

@@ -179,7 +179,7 @@ def _follow_cluster(
 
 
 def _is_ready(placement: Placement, seen: ClusterObservation, rollouts: Rollouts) -> bool:
-    """Tell whether a pod of a placement is ready; where pods are not observed, whether its engine says so."""
+    """Return whether a pod of a placement is ready; where pods are not observed, whether its engine says so."""
     ready = replica_count.ready_replicas(placement, seen)
     return rollouts.has_arrived(placement) if ready is None else ready > 0
 

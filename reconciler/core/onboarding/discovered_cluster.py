@@ -120,7 +120,7 @@ def discovered_clusters(
 
 
 def _same_cluster(reading: ContextReading, other: ContextReading) -> bool:
-    """Tell whether two contexts lead to one cluster."""
+    """Return whether two contexts lead to one cluster."""
     if reading.uid and other.uid:
         return reading.uid == other.uid
     return bool(reading.context.server) and reading.context.server == other.context.server

@@ -150,5 +150,5 @@ def _default(
 
 
 def _has_control_plane(engine: Engine) -> bool:
-    """Tell whether an engine deploys from one cluster to all others."""
+    """Return whether an engine deploys from one cluster to all others."""
     return engine.control_plane(Fleet(name="fleet")) is not None

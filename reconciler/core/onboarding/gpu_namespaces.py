@@ -14,7 +14,7 @@ _OF_KUBERNETES = frozenset({"kube-system", "kube-public", "kube-node-lease"})
 
 
 def asks_for_gpus(pod: Json) -> bool:
-    """Tell whether a pod that has not ended requests GPUs."""
+    """Return whether a pod that has not ended requests GPUs."""
     if (pod.get("status") or {}).get("phase") in _ENDED:
         return False
     amounts = pod_requests(pod["spec"]).amounts

@@ -94,7 +94,7 @@ class HelmRelease:
 
 
 def is_release(word: str) -> bool:
-    """Tell whether a word for a kind means a Helm release, which is no object of Kubernetes."""
+    """Return whether a word for a kind means a Helm release, which is no object of Kubernetes."""
     return word.casefold() in _WORDS
 
 
@@ -278,7 +278,7 @@ def _counts(loc: Path, value: Json) -> list[Path]:
 
 
 def _leads_nowhere(values: Json, path: Path) -> bool:
-    """Tell whether a path leads through what is neither a mapping nor an item of a list."""
+    """Return whether a path leads through what is neither a mapping nor an item of a list."""
     for part in path[:-1]:
         values = at(values, (part,))
         if values is not None and not isinstance(values, Mapping | list):

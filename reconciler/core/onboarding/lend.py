@@ -360,7 +360,7 @@ _JOB_NAMES = ("job-name", "batch.kubernetes.io/job-name")
 
 
 def _serves(service: Mapping[str, Json], workload: Mapping[str, Json], kinds: Kinds) -> bool:
-    """Tell whether an object is a Service that selects pods of a workload, by the labels that they come to have.
+    """Return whether an object is a Service that selects pods of a workload, by the labels that they come to have.
 
     One that a controller makes, as those of LeaderWorkerSets and JobSets do, is made elsewhere as well: two would write
     the same object there.

@@ -15,19 +15,19 @@ _MIXED = "wants {} among pods of several kinds, which cannot be counted together
 
 
 def may_apply(rule: PodRule, rules: PodRules, pod: PodOnNode) -> bool:
-    """Tell whether a rule applies to a pod, or may where its namespace is unknown."""
+    """Return whether a rule applies to a pod, or may where its namespace is unknown."""
     if rule.namespaces:
         return pod.namespace in rule.namespaces and all_met(rule.selector, dict(pod.labels))
     return (not rules.namespace or pod.namespace == rules.namespace) and all_met(rule.selector, dict(pod.labels))
 
 
 def applies_for_certain(rule: PodRule, rules: PodRules) -> bool:
-    """Tell whether a rule applies to every pod for which `may_apply` is true."""
+    """Return whether a rule applies to every pod for which `may_apply` is true."""
     return not rule.wide and bool(rule.namespaces or rules.namespace)
 
 
 def ports_conflict(mine: Iterable[HostPort], theirs: Iterable[HostPort]) -> bool:
-    """Tell whether two pods bind a port of the same node."""
+    """Return whether two pods bind a port of the same node."""
     taken = list(theirs)
     return any(
         (host_port.port, host_port.protocol) == (other.port, other.protocol)

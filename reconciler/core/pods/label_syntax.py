@@ -13,10 +13,10 @@ _VALUE = re.compile(rf"({_NAME})?")
 
 
 def is_label_key(text: str) -> bool:
-    """Tell whether a text can be the name of a label or the key of a taint."""
+    """Return whether a text can be the name of a label or the key of a taint."""
     return len(text) <= _LONGEST_KEY and _KEY.fullmatch(text) is not None
 
 
 def is_label_value(text: str) -> bool:
-    """Tell whether a text can be the value of a label or of a taint; the empty one can."""
+    """Return whether a text can be the value of a label or of a taint; the empty one can."""
     return _VALUE.fullmatch(text) is not None

@@ -10,7 +10,7 @@ from reconciler.text.wording import join_names
 
 
 def selects_node(shape: ReplicaShape, labels: Mapping[str, str], name: str) -> bool:
-    """Tell whether node selector and node affinity of a replica admit a node, taints aside."""
+    """Return whether node selector and node affinity of a replica admit a node, taints aside."""
     for key, value in shape.node_selector.items():
         if labels.get(key) != value:
             return False

@@ -47,7 +47,7 @@ def toleration_faults(
 
 
 def tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:
-    """Tell whether any toleration matches the taint. One with an unknown operator matches none."""
+    """Return whether any toleration matches the taint. One with an unknown operator matches none."""
     return any(
         (not toleration.effect or toleration.effect == taint.effect)
         and (

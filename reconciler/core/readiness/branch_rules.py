@@ -64,7 +64,7 @@ class BranchRules:
 def rule_paths(software: HostSoftware, project: str, branch: str) -> tuple[str, ...]:
     """Return the paths below the root of a host's API that tell the rules of a branch.
 
-    The branch comes first of GitLab and Gitea, then what tells whether commits have to be signed:
+    The branch comes first of GitLab and Gitea, then what says whether commits have to be signed:
     https://docs.github.com/rest/repos/rules, https://docs.gitlab.com/api/branches,
     https://docs.gitlab.com/api/project_push_rules (Premium, and to maintainers), and the Swagger file of Gitea, which
     tells the rules to administrators of the repository.

@@ -41,7 +41,7 @@ def server_checks(
 ) -> Mapping[AskedServer, tuple[Check, ...]]:
     """List the checks of each cluster, and then of each control plane whose engine deploys anything.
 
-    `begun` tells whether the output branch is there, `account` whose rights are looked at: without one the login's.
+    `begun` says whether the output branch is there, `account` whose rights are looked at: without one the login's.
     """
     fleet = _FleetChecks(desired, output_branch=output_branch, begun=begun, account=account)
     servers: dict[AskedServer, tuple[Check, ...]] = {}

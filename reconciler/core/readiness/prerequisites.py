@@ -53,7 +53,7 @@ _BOUND = (
 
 
 def is_asked(prerequisite: Prerequisite) -> bool:
-    """Tell whether an API server can be asked for a prerequisite; a name with an expression is not known yet."""
+    """Return whether an API server can be asked for a prerequisite; a name with an expression is not known yet."""
     known = prerequisite.category in _OBJECTS or prerequisite.category is Category.KINDS
     return known and not has_expression(prerequisite.name)
 

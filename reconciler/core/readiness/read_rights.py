@@ -58,7 +58,7 @@ class ReadRights:
         return ok(subject, f"{f'{self.account} ' if self.account else ''}may list and watch {what}{where}")
 
     def _denied(self, resource: Watched, answers: Answers) -> bool:
-        """Tell whether a right is lacking; one to a resource that a cluster may lack counts only if it is served."""
+        """Return whether a right is lacking; one to a resource that a cluster may lack counts only if it is served."""
         replies = [answers[question] for question in self._reviews(resource)]
         if all(reply.kind != AnswerKind.GIVEN or at(reply.body, ("status", "allowed")) is True for reply in replies):
             return False

@@ -66,7 +66,7 @@ class VersionCheck:
 
 
 def is_service_account(answers: Answers) -> bool:
-    """Tell whether the login is one of a service account, as the daemon's is, and not of an administrator."""
+    """Return whether the login is one of a service account, as the daemon's is, and not of an administrator."""
     name = at(answers[ACCOUNT].body, ("status", "userInfo", "username")) if ACCOUNT in answers else None
     return isinstance(name, str) and name.startswith(_ACCOUNT)
 

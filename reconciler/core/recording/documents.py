@@ -225,7 +225,7 @@ class _Record:
         return self._last[1]
 
     def same(self, before: Any, after: Any) -> bool:
-        """Tell whether all fields but those that are left out are equal."""
+        """Return whether all fields but those that are left out are equal."""
         return bool(self.values(before) == self.values(after))
 
     def difference(self, before: Any, after: Any, path: str, operations: list[Operation]) -> None:
@@ -404,7 +404,7 @@ class _Map:
 
 
 def _keeps_order(before: Collection[Any], after: Collection[Any]) -> bool:
-    """Tell whether a mapping has the order in which a patch of single entries leaves it."""
+    """Return whether a mapping has the order in which a patch of single entries leaves it."""
     kept = [key for key in before if key in after]
     return kept == list(islice(after, len(kept)))
 

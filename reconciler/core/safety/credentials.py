@@ -44,7 +44,7 @@ def check_key(key: str, loc: Loc) -> Iterator[Finding]:
 
 
 def may_leak(key: str) -> bool:
-    """Tell whether the name of a field is long enough to be a credential."""
+    """Return whether the name of a field is long enough to be a credential."""
     return len(key) >= _SHORTEST_KEY
 
 

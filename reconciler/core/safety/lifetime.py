@@ -168,7 +168,7 @@ def _any(_value: str) -> bool:
 
 
 def _sync_options(value: str) -> bool:
-    """Tell whether all options of a sync let the object go."""
+    """Return whether all options of a sync let the object go."""
     parted = (option.partition("=") for option in _words(value))
     return all(
         name in _SYNC_OPTIONS or (name in {"Prune", "Delete"} and set_to == "true") for name, _, set_to in parted

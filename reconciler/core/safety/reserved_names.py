@@ -41,7 +41,7 @@ def check_reserved_names(
 
 
 def _sets_metadata(field: str) -> bool:
-    """Tell whether a field is one of labels or annotations, as ``podLabels``; a selector's only reads them."""
+    """Return whether a field is one of labels or annotations, as ``podLabels``; a selector's only reads them."""
     return field.lower().endswith(("labels", "annotations")) and field != "matchLabels"
 
 

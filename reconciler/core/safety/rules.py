@@ -77,7 +77,7 @@ class _Rules:
     """The placement that the expressions have been rendered for."""
 
     def later(self, text: Json) -> bool:
-        """Tell whether a text holds an expression, and so is checked once it is rendered."""
+        """Return whether a text holds an expression, and so is checked once it is rendered."""
         return not self.rendered and isinstance(text, str) and has_expression(text)
 
 
@@ -176,7 +176,7 @@ def _deleted(holder: Mapping[str, Json], manifest: Mapping[str, Json], loc: Loc)
 
 
 def exact_version(version: str) -> bool:
-    """Tell whether a chart's version is exact and no range."""
+    """Return whether a chart's version is exact and no range."""
     return _EXACT.fullmatch(version) is not None
 
 
@@ -362,7 +362,7 @@ def _namespace(namespace: Json, loc: Loc, rules: _Rules) -> Iterator[Finding]:
 
 
 def _has_plain_data(manifest: Mapping[str, Json]) -> bool:
-    """Tell whether a Secret has data that is not encrypted by SOPS."""
+    """Return whether a Secret has data that is not encrypted by SOPS."""
     parts = [part for part in (manifest.get("data"), manifest.get("stringData")) if part]
     encrypted = isinstance(manifest.get("sops"), dict) and all(
         isinstance(part, dict) and all(isinstance(text, str) and text.startswith("ENC[") for text in part.values())

@@ -84,7 +84,7 @@ def _webhook(address: str) -> str:
 
 
 def is_own_machine(host: str) -> bool:
-    """Tell whether a host is this machine or on its own link, by name or by address; no name server is asked."""
+    """Return whether a host is this machine or on its own link, by name or by address; no name server is asked."""
     name = host.rstrip(".").lower()
     if name == "localhost" or name.endswith(".localhost"):
         return True

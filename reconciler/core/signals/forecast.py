@@ -159,5 +159,5 @@ class Forecast:
 
 
 def _has_jumped(counts: Sequence[int]) -> bool:
-    """Tell whether more than half of a rise came within one step."""
+    """Return whether more than half of a rise came within one step."""
     return 2 * max(later - earlier for earlier, later in pairwise(counts)) > max(0, counts[-1] - counts[0])

@@ -70,7 +70,7 @@ def extended(levels: Levels, missing: int | None, at: datetime, keep: timedelta)
 
 
 def _begins_at(levels: Sequence[DemandLevel], cut: datetime) -> bool:
-    """Tell whether the first level reaches to the cut, or begins after it."""
+    """Return whether the first level reaches to the cut, or begins after it."""
     return len(levels) == 1 or levels[1].at > cut
 
 

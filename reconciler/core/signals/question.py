@@ -131,7 +131,7 @@ class WatchedQuestion(Generic[A]):
     """Why the newest answer is of no use, if it is not."""
 
     def is_watched(self, now: datetime, max_age: timedelta) -> bool:
-        """Tell whether the last answer is young enough for the next one to continue its levels."""
+        """Return whether the last answer is young enough for the next one to continue its levels."""
         return self.at is not None and timedelta() <= now - self.at <= max_age
 
     def answered(

@@ -184,7 +184,7 @@ def answer_error(answer: Json) -> str:
 
 
 def _waits(job: _Job) -> bool:
-    """Tell whether a job would start if there were room."""
+    """Return whether a job would start if there were room."""
     return "PENDING" in job.states and job.states.isdisjoint(_NOT_YET) and job.reason in _WAITING
 
 

@@ -128,7 +128,7 @@ def injection_error(injection: Injection, message: str, hint: str) -> InvalidInp
 
 
 def has_own_metadata(template: PodTemplate) -> bool:
-    """Tell whether a template has its metadata beside the pod spec, as those of Kubernetes have."""
+    """Return whether a template has its metadata beside the pod spec, as those of Kubernetes have."""
     return template.spec[-1:] == ("spec",) and template.labels == (*template.spec[:-1], "metadata", "labels")
 
 

@@ -46,6 +46,6 @@ def replicas_by_subset(
 
 
 def _changes_nothing(subset: Subset) -> bool:
-    """Tell whether a patch leaves all but annotations of a pod as it is."""
+    """Return whether a patch leaves all but annotations of a pod as it is."""
     metadata = subset.patch.get("metadata")
     return {*subset.patch} <= {"metadata"} and (not isinstance(metadata, Mapping) or {*metadata} <= {"annotations"})

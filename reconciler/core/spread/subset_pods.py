@@ -78,7 +78,7 @@ def injection(spread: WorkloadSpread, subset: Subset, cluster: Cluster, *, start
 
 
 def has_ordinals(spread: WorkloadSpread) -> bool:
-    """Tell whether the target's pods are numbered, so that subsets are ranges of ordinals."""
+    """Return whether the target's pods are numbered, so that subsets are ranges of ordinals."""
     kind = BUILT_IN.get(f"{spread.group}/{spread.target.kind}")
     return kind is not None and kind.ordinals
 

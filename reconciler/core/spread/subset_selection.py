@@ -41,7 +41,7 @@ _NODE_LABELS = ClusterCache[dict[tuple[str, ...], Sequence[Mapping[str, str]]]](
 
 
 def selects_cluster(subset: Subset, cluster: Cluster) -> bool:
-    """Tell whether a subset selects a cluster by its labels and its name."""
+    """Return whether a subset selects a cluster by its labels and its name."""
     term = subset.required
     if term is None:
         return True
@@ -49,7 +49,7 @@ def selects_cluster(subset: Subset, cluster: Cluster) -> bool:
 
 
 def allows_cluster(subset: Subset, cluster: Cluster) -> bool:
-    """Tell whether a subset allows replicas on every node of a cluster: a set that runs in groups is not narrowed."""
+    """Return whether a subset allows replicas on every node of a cluster: a set that runs in groups is not narrowed."""
     closed = subset.most is not None and not subset.most.number
     return selects_cluster(subset, cluster) and not node_requirements(subset, cluster) and not closed
 
@@ -60,7 +60,7 @@ def node_requirements(subset: Subset, cluster: Cluster) -> tuple[Requirement, ..
 
 
 def has_required_node(subset: Subset, cluster: Cluster, seen: ClusterObservation | None) -> bool:
-    """Tell whether a cluster has a node that the subset requires, ready or not, if it requires any."""
+    """Return whether a cluster has a node that the subset requires, ready or not, if it requires any."""
     requirements = node_requirements(subset, cluster)
     if not requirements or seen is None:
         return not requirements
@@ -107,7 +107,7 @@ def _node_labels(seen: ClusterObservation, keys: tuple[str, ...]) -> Sequence[Ma
 
 
 def selects_pods(spread: WorkloadSpread, labels: Mapping[str, str]) -> bool:
-    """Tell whether a spread's selector matches a pod's labels; without a selector every pod matches."""
+    """Return whether a spread's selector matches a pod's labels; without a selector every pod matches."""
     selector = (equals(key, value) for key, value in spread.selector.items())
     return all_met((*selector, *spread.selector_expressions), labels)
 
@@ -211,7 +211,7 @@ def _conflicting_labels(spec: Mapping[str, Json], shape: ReplicaShape) -> Iterat
 
 
 def _has_directive(value: Json) -> bool:
-    """Tell whether a strategic merge patch contains a merge directive."""
+    """Return whether a strategic merge patch contains a merge directive."""
     if isinstance(value, Mapping):
         return any(str(key).startswith("$") or _has_directive(item) for key, item in value.items())
     return isinstance(value, list) and any(_has_directive(item) for item in value)

@@ -30,7 +30,7 @@ _BOTH = frozenset({"self", "oldSelf"})
 
 
 def is_definition(value: Mapping[str, Json]) -> bool:
-    """Tell whether an object is a CustomResourceDefinition, of any version."""
+    """Return whether an object is a CustomResourceDefinition, of any version."""
     return value.get("kind") == KIND and str(value.get("apiVersion", "")).startswith(_GROUP)
 
 

@@ -176,6 +176,6 @@ def _preference(version: str) -> tuple[bool, bool, str]:
 
 
 def _resembles(group: str, versions: list[str]) -> bool:
-    """Tell whether a group is a misspelt group of these apiVersions."""
+    """Return whether a group is a misspelt group of these apiVersions."""
     groups = [version.rpartition("/")[0] for version in versions]
     return bool(closest(group, groups, cutoff=_CLOSE_GROUP))

@@ -53,7 +53,7 @@ _CLUSTER_SCOPED_GROUPS = frozenset({
 
 
 def is_list(manifest: Mapping[str, Json]) -> bool:
-    """Tell whether engines split an object into items: any with ``items`` at the top, whatever its kind."""
+    """Return whether engines split an object into items: any with ``items`` at the top, whatever its kind."""
     return manifest.get("kind") == "List" or isinstance(manifest.get("items"), list)
 
 
@@ -65,7 +65,7 @@ def group_kind(manifest: Mapping[str, Json]) -> str:
 
 
 def cluster_scoped(kind: str) -> bool:
-    """Tell whether objects of a ``group/Kind`` have no namespace."""
+    """Return whether objects of a ``group/Kind`` have no namespace."""
     group, _, name = kind.partition("/")
     if kind in CLUSTER_SCOPED or kind in PLATFORM_SCOPED or group in _CLUSTER_SCOPED_GROUPS:
         return True

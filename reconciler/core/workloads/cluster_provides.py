@@ -93,7 +93,7 @@ def describe_prerequisite(prerequisite: Prerequisite) -> str:
 
 
 def _has(cluster: Cluster, prerequisite: Prerequisite, seen: ClusterObservation | None) -> bool | None:
-    """Tell whether a cluster has a prerequisite; None where unknown."""
+    """Return whether a cluster has a prerequisite; None where unknown."""
     classes = _observed_names(prerequisite.category, seen)
     if classes is not None and prerequisite.name in classes:
         return True

@@ -66,7 +66,7 @@ def _manifests(spec: DeploySpec) -> Iterator[Mapping[str, Json]]:
 
 
 def _is_meant(manifest: Mapping[str, Json], ref: WorkloadRef) -> bool:
-    """Tell whether an object is of the kind and name that a reference has; a namespace may be an expression."""
+    """Return whether an object is of the kind and name that a reference has; a namespace may be an expression."""
     name = at(manifest, ("metadata", "name"))
     return name == ref.name and ref.kind in ("", manifest.get("kind"))
 

@@ -37,7 +37,7 @@ _KINDS = frozenset({
 
 
 def makes_no_pods(kind: str) -> bool:
-    """Tell whether objects of a ``group/Kind`` that is no kind of workload make no pods."""
+    """Return whether objects of a ``group/Kind`` that is no kind of workload make no pods."""
     group = kind.partition("/")[0]
     if group in KUBERNETES_GROUPS or kind in _KINDS:
         return True

@@ -127,7 +127,7 @@ def pod_count(manifest: Mapping[str, Json], kind: WorkloadKind) -> int | None:
 
 
 def _is_described(manifest: Mapping[str, Json], place: PodTemplateSite) -> bool:
-    """Tell whether the object describes the pods of a template."""
+    """Return whether the object describes the pods of a template."""
     template = place.template
     field_paths = (tuple(map(str, place.loc)), within(template.resources, place.item, _pattern(template)))
     return any(field_path and at(manifest, field_path) is not None for field_path in field_paths)
@@ -210,12 +210,12 @@ def _requirements(stated: Mapping[str, Json]) -> Json:
 
 
 def is_suspended(manifest: Mapping[str, Json], kind: WorkloadKind) -> bool:
-    """Tell whether an object is suspended, by its owner or by Kueue."""
+    """Return whether an object is suspended, by its owner or by Kueue."""
     return any(at(manifest, field_path) is True for field_path in kind.suspended)
 
 
 def _stays_suspended(manifest: Mapping[str, Json], kind: WorkloadKind) -> bool:
-    """Tell whether an object is suspended and not in a queue of Kueue, which resumes it."""
+    """Return whether an object is suspended and not in a queue of Kueue, which resumes it."""
     return at(manifest, ("metadata", "labels", _QUEUE)) is None and is_suspended(manifest, kind)
 
 

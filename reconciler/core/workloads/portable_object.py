@@ -107,7 +107,7 @@ _SELECTOR_FIELDS = ("matchExpressions", "matchLabels")
 
 
 def is_managed_by_multikueue(manifest: Mapping[str, Json]) -> bool:
-    """Tell whether MultiKueue manages a job, and sends it to another cluster."""
+    """Return whether MultiKueue manages a job, and sends it to another cluster."""
     return any(_at(manifest, field_path) == MULTIKUEUE for field_path in MANAGERS)
 
 

@@ -10,7 +10,7 @@ _NONE = NonGpuPods()
 
 
 def requests_devices(shape: ReplicaShape) -> bool:
-    """Tell whether a replica requests an extended resource or claims a device."""
+    """Return whether a replica requests an extended resource or claims a device."""
     return bool(shape.devices) or shape.requests.extended
 
 
@@ -29,7 +29,7 @@ def ready_replicas(placement: Placement, seen: ClusterObservation) -> int | None
 
 
 def all_pods_ready(placement: Placement, seen: ClusterObservation) -> bool | None:
-    """Tell whether all existing pods of a placement are ready; None without a replica or an observation.
+    """Return whether all existing pods of a placement are ready; None without a replica or an observation.
 
     They may be fewer than its replicas: others may be on their way, or not needed by its template.
     """

@@ -24,7 +24,7 @@ RUNS_ONCE = "overspill.dev/runs-once"
 
 
 def runs_once(spec: DeploySpec, ref: WorkloadRef | None, kinds: Kinds) -> bool:
-    """Tell whether the kinds of a template must run once; the kind of its object decides for a chart."""
+    """Return whether the kinds of a template must run once; the kind of its object decides for a chart."""
     if any(_is_single(resource.manifest, kinds) for resource in spec.manifests):
         return True
     if ref is None or not ref.kind or not spec.helm:
@@ -44,7 +44,7 @@ def describe_second_run(pods: int, primary: ClusterName, *, copy: str, started: 
 
 
 def may_succeed(spec: DeploySpec, ref: WorkloadRef | None, kinds: Kinds) -> bool:
-    """Tell whether a template may run to completion: nothing in it is known to serve, as a Deployment does."""
+    """Return whether a template may run to completion: nothing in it is known to serve, as a Deployment does."""
     made = [kind for resource in spec.manifests if (kind := kind_of(resource.manifest, kinds)) is not None]
     if ref is not None and ref.kind and spec.helm:
         made += [kind for kind in kinds_named(ref.kind, kinds) if ref.group in ("", kind.group)]

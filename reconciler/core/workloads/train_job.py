@@ -44,7 +44,7 @@ class RuntimeRef:
         return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
 
     def is_meant(self, manifest: Mapping[str, Json]) -> bool:
-        """Tell whether an object is this runtime; what is deployed together may leave the namespace out."""
+        """Return whether an object is this runtime; what is deployed together may leave the namespace out."""
         named = group_kind(manifest), at(manifest, ("metadata", "name"))
         namespace = at(manifest, ("metadata", "namespace")) or ""
         alike = namespace == self.namespace or not (namespace and self.namespace)
@@ -73,7 +73,7 @@ def runtime_among(ref: RuntimeRef, objects: Iterable[Mapping[str, Json]]) -> Map
 
 
 def states_its_pods(manifest: Mapping[str, Json]) -> bool:
-    """Tell whether a TrainJob states its nodes and what each of them needs, whatever its runtime says."""
+    """Return whether a TrainJob states its nodes and what each of them needs, whatever its runtime says."""
     stated = as_mapping(at(manifest, ("spec", "trainer", "resourcesPerNode")))
     return at(manifest, ("spec", "trainer", "numNodes")) is not None and bool(
         stated.get("requests") or stated.get("limits")

@@ -59,11 +59,11 @@ class HistorySelection:
         return cls(since=since, limit=limit, name=name, matches=matches, fleet=fleet, within=within)
 
     def may_show(self, burst: BurstHistory) -> bool:
-        """Tell whether a placement is of a workspace that may be shown."""
+        """Return whether a placement is of a workspace that may be shown."""
         return self.within is None or burst.workload.partition("/")[0] in self.within
 
     def is_of(self, burst: BurstHistory) -> bool:
-        """Tell whether a placement has the name, or is of the workload that has it."""
+        """Return whether a placement has the name, or is of the workload that has it."""
         if not self.name or burst.workload in self.matches:
             return True
         names = [burst.workload, burst.id, burst.id.partition("/")[2]]
@@ -71,7 +71,7 @@ class HistorySelection:
         return self.name in (names if self.matches else [*names, burst.workload.partition("/")[2]])
 
     def is_recent(self, burst: BurstHistory) -> bool:
-        """Tell whether a placement was there at `since` or later."""
+        """Return whether a placement was there at `since` or later."""
         return self.since is None or burst.ended_at is None or burst.ended_at >= self.since
 
 

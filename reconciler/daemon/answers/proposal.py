@@ -122,7 +122,7 @@ def unobserved(desired: Desired, base: Desired, observed: Observed) -> tuple[Pro
 
 
 def _is_seen(ref: WorkloadRef, observation: ClusterObservation | None) -> bool:
-    """Tell whether a primary reports a workload all the same, or cannot be seen, which is told elsewhere."""
+    """Return whether a primary reports a workload all the same, or cannot be seen, which is told elsewhere."""
     return observation is None or any(seen.ref.may_be(ref) for seen in observation.workloads)
 
 
@@ -140,7 +140,7 @@ class ReviewedCharts:
         return cls(charts=charts, repositories=frozenset(chart.repo_url for spec in specs for chart in spec.helm))
 
     def available(self) -> bool:
-        """Tell whether charts can be rendered here at all."""
+        """Return whether charts can be rendered here at all."""
         return self.charts.available()
 
     def template(self, chart: HelmConfig, *, hooks: bool, workspace: WorkspaceName) -> tuple[Mapping[str, Json], ...]:

@@ -73,7 +73,7 @@ class CostReader:
     def _with_latest_prices(self, read: _Read, tips: Tips, now: datetime) -> tuple[CostMeter, bool]:
         """Go on with the prices of the source branch's tip, on which nothing has been decided yet.
 
-        The second value tells whether they are the same at every later moment: none of them is from the future.
+        The second value says whether they are the same at every later moment: none of them is from the future.
         """
         if tips.source is None or tips.source == read.source:
             return read.meter, True
@@ -170,7 +170,7 @@ class CostReader:
     ) -> tuple[PriceFiles | None, bool]:
         """Go on with the prices of each commit up to a source commit, within a time; without any where it is gone.
 
-        The second value tells whether all of these commits were made before the end of that time.
+        The second value says whether all of these commits were made before the end of that time.
         """
         earliest, latest = between
         files, is_over = None, True

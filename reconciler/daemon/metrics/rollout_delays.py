@@ -106,7 +106,7 @@ def _delay(burst: _Coming, milestone: Milestone, now: datetime) -> RolloutDelay:
 
 
 def _is_applied(placement: Placement, inputs: PassInput) -> bool:
-    """Tell whether an engine has a placement as it stands, by its report, or by the pods of all replicas."""
+    """Return whether an engine has a placement as it stands, by its report, or by the pods of all replicas."""
     report = inputs.observed.reports.get(placement.path)
     if report is not None:
         return report.digest == placement.digest and report.state is not EngineState.PENDING
@@ -118,7 +118,7 @@ def _is_applied(placement: Placement, inputs: PassInput) -> bool:
 
 
 def _is_ready(placement: Placement, inputs: PassInput) -> bool:
-    """Tell whether a placement is healthy, or all of its replicas are ready where no engine reports."""
+    """Return whether a placement is healthy, or all of its replicas are ready where no engine reports."""
     seen = inputs.observed.clusters.get(placement.cluster)
     ready = None if seen is None else replica_count.ready_replicas(placement, seen)
     return inputs.rollouts.has_arrived(placement) or (ready is not None and ready >= placement.replicas)

@@ -39,7 +39,7 @@ _LAST = 2.0
 class ProposalFollower:
     """Follows proposals (a `ports.EventSink`). `open_desk` opens the desk in the thread, `submit` takes its orders.
 
-    `is_used` tells whether any policy has bursts approved, or anything is proposed: else no host is asked.
+    `is_used` says whether any policy has bursts approved, or anything is proposed: else no host is asked.
     """
 
     def __init__(

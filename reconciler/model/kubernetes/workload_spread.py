@@ -81,5 +81,5 @@ class WorkloadSpread:
         return f"{self.namespace}/{self.name}"
 
     def gives_up(self, subset: str) -> bool:
-        """Tell whether a subset may become unschedulable: only with `reschedule`, and never the last."""
+        """Return whether a subset may become unschedulable: only with `reschedule`, and never the last."""
         return self.reschedule is not None and subset not in ("", self.subsets[-1].name)

@@ -23,7 +23,7 @@ class OrderPreview:
 
     order: Order
     sentence: str
-    """What it comes to, as a sentence."""
+    """What follows from it, as a sentence."""
     messages: tuple[str, ...] = ()
     """The messages of the commits that it would make now."""
 
@@ -51,7 +51,7 @@ class PageAction:
     preview: Callable[[Viewer, Given, Desk], OrderPreview]
     """Raises InvalidInput and HttpError for what is not possible."""
     is_complete: Callable[[Given], bool] = lambda _: True
-    """Tells whether enough is filled in for a preview."""
+    """Says whether enough is filled in for a preview."""
 
 
 def draft_messages(desk: Desk, viewer: Viewer, decide: Callable[[PassInput], Plan]) -> tuple[str, ...]:

@@ -172,12 +172,12 @@ def _servers(desired: Desired, context: str, cluster: str | None) -> Iterator[As
 
 
 def _by_argocd(server: AskedServer) -> bool:
-    """Tell whether the daemon logs in there as Argo CD does, whose rights are not ours to grant."""
+    """Return whether the daemon logs in there as Argo CD does, whose rights are not ours to grant."""
     return server.connection is not None and bool(server.connection.argocd)
 
 
 def _needs_no_login(server: AskedServer) -> bool:
-    """Tell whether the daemon has a login there without a kubeconfig: it runs there, or uses that of Argo CD."""
+    """Return whether the daemon has a login there without a kubeconfig: it runs there, or uses that of Argo CD."""
     return server.connection is not None and (server.connection.in_cluster or bool(server.connection.argocd))
 
 

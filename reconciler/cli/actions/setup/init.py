@@ -43,7 +43,7 @@ def init(directory: Path, *, with_git: bool, policy: str | None, host: str | Non
 
 
 def _has_begun(directory: Path, files: Mapping[str, bytes]) -> bool:
-    """Tell whether a directory holds a fleet repository that somebody has worked on."""
+    """Return whether a directory holds a fleet repository that somebody has worked on."""
     if not (directory / FLEET_FILE).is_file() and not (directory / "clusters").is_dir():
         return False
     try:
@@ -175,7 +175,7 @@ def _in_the_way(directory: Path, path: Path) -> str:
 
 
 def _same(data: bytes, copy: Path) -> bool:
-    """Tell whether a file is an unchanged copy."""
+    """Return whether a file is an unchanged copy."""
     return stat.S_ISREG(copy.lstat().st_mode) and copy.read_bytes() == data
 
 

@@ -179,7 +179,7 @@ def _refuse_lent(live: LiveWorkload, desired: Desired) -> None:
 
 
 def _bursts(manifest: Mapping[str, Json], kinds: Kinds) -> bool:
-    """Tell whether an object is a workload that no other one makes."""
+    """Return whether an object is a workload that no other one makes."""
     return kind_of(manifest, kinds) is not None and not (manifest.get("metadata") or {}).get("ownerReferences")
 
 

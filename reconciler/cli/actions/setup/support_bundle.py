@@ -179,7 +179,7 @@ def _collect_recording(bundle: Bundle, place: Path) -> None:
 
 
 def _is_too_large(file: Path) -> bool:
-    """Tell whether a file of a recording is too large once it is unpacked; its last line may be cut off."""
+    """Return whether a file of a recording is too large once it is unpacked; its last line may be cut off."""
     size = 0
     with gzip.open(file, "rb") as unpacked, suppress(EOFError):
         while size <= LARGEST_RECORDING and (part := unpacked.read(1 << 20)):

@@ -70,8 +70,8 @@ _SET = """\
 # they poll. Their addresses within the cluster, and with `kubectl port-forward` or an ingress beyond it:
 #     https://argocd-server.{namespace}.svc/api/webhook
 #     http://argocd-applicationset-controller.{namespace}.svc:7000/api/webhook
-# Set webhook.github.secret in the Secret argocd-secret to the daemon's OVERSPILL_NOTIFY_SECRET and start the controller
-# anew: while it is not set, both listen to anybody.
+# Set webhook.github.secret in the Secret argocd-secret to the daemon's OVERSPILL_NOTIFY_SECRET and restart the
+# controller: while it is not set, both listen to anybody.
 """
 
 _BRANCHES = """\

@@ -100,7 +100,7 @@ def _charts(deployment: Deployment) -> dict[int, HelmConfig]:
 
 
 def _has_guests(deployment: Deployment, items: Sequence[payload.PayloadObject], number: int, chart: HelmConfig) -> bool:
-    """Tell whether an object goes to a chart's namespace before the chart can have made it."""
+    """Return whether an object goes to a chart's namespace before the chart can have made it."""
     target = deployment.placement.target_namespace
     return any(
         item.step < number and (item.manifest["metadata"].get("namespace") or target) == chart.release_namespace
@@ -109,7 +109,7 @@ def _has_guests(deployment: Deployment, items: Sequence[payload.PayloadObject], 
 
 
 def _alone(manifest: Json) -> bool:
-    """Tell whether an object has to be waited for: a command, or a chart."""
+    """Return whether an object has to be waited for: a command, or a chart."""
     return group_kind(manifest) == "batch/Job" or group_kind(manifest).startswith(f"helm.{TOOLKIT}/")
 
 

@@ -134,7 +134,7 @@ def _parted(source: ManifestSource, content: SourceContent, digest: str) -> Unre
 
 
 def is_of_source(finding: Finding) -> bool:
-    """Tell whether a finding is about what was read, or about patches of it: the file itself is good."""
+    """Return whether a finding is about what was read, or about patches of it: the file itself is good."""
     return finding.loc[:2] in (FROM, _PATCHES)
 
 

@@ -207,7 +207,7 @@ def _named(items: list[Json]) -> bool:
 
 
 def _is_meant(resource: ManifestResource, patch: ManifestPatch, ref: WorkloadRef | None, kinds: Kinds) -> bool:
-    """Tell whether a patch is for an object: by its kind and name, or as the one that bursts."""
+    """Return whether a patch is for an object: by its kind and name, or as the one that bursts."""
     manifest, name = resource.manifest, at(resource.manifest, ("metadata", "name"))
     kind, wanted = patch.patch.get("kind"), at(patch.patch, ("metadata", "name"))
     if kind is None and wanted is None:

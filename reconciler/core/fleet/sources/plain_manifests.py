@@ -28,7 +28,7 @@ _KINDS = frozenset(kind.kind for kind in BUILT_IN.values())
 
 
 def in_source(path: str, name: str, *, recurse: bool = True) -> bool:
-    """Tell whether a file is of a source: the file itself, or one below the directory, at any depth with `recurse`."""
+    """Return whether a file is of a source: the file itself, or below the directory, at any depth with `recurse`."""
     directory = f"{path}/" if path else ""
     if name == path or not name.startswith(directory):
         return name == path

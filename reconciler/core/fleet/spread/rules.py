@@ -192,7 +192,7 @@ def check_spread(file: WorkloadSpreadFile) -> Iterator[Finding]:
 
 
 def _is_numbered(target: TargetFile | None) -> bool:
-    """Tell whether the pods of a target have ordinals."""
+    """Return whether the pods of a target have ordinals."""
     return target is not None and any(kind.ordinals for kind in kinds_named(target.kind, NO_KINDS))
 
 

@@ -331,7 +331,7 @@ def _describe_hold(spec: Json, status: Json, conditions: Mapping[str, Json]) -> 
 
 
 def _waits_for_checks(status: Json, conditions: Mapping[str, Json]) -> bool:
-    """Tell whether a Workload has quota and is not admitted, since a check of it is not ready."""
+    """Return whether a Workload has quota and is not admitted, since a check of it is not ready."""
     if not _is_true(conditions, "QuotaReserved") or any(_is_true(conditions, word) for word in ("Admitted", "Evicted")):
         return False
     return not status.get("clusterName") and bool(_unready_checks(status))

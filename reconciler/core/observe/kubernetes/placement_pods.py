@@ -51,7 +51,7 @@ class PlacementPods:
         return self._succeeded
 
     def succeed(self, key: str, success: tuple[PlacementName, datetime] | None) -> bool:
-        """Keep that a pod has succeeded, or that it has not; tell whether that is new."""
+        """Keep that a pod has succeeded, or that it has not; return whether that is new."""
         if self._succeeded.get(key) == success:
             return False
         self._progress = None
@@ -167,7 +167,7 @@ def _summed_up(placements: Mapping[PlacementName, Mapping[str, PodRecord]]) -> P
 
 
 def _has_gpus(pod: PodRecord) -> bool:
-    """Tell whether a pod may use GPUs now; a terminating one may as well."""
+    """Return whether a pod may use GPUs now; a terminating one may as well."""
     return bool(pod.node) and (bool(pod.holds) or bool(_gpus(pod)))
 
 

@@ -211,7 +211,7 @@ def needed_resources(
 ) -> frozenset[Watched]:
     """Return the resources to watch for the replicas of these workloads, and for reports of missing ones.
 
-    `node_pools` tells whether NodePools of Karpenter bound the nodes that the cluster may get. Of the `sources` the
+    `node_pools` says whether NodePools of Karpenter bound the nodes that the cluster may get. Of the `sources` the
     kinds of training runtimes count: others are watched as workloads are.
 
     Kueue's Workloads tell in every cluster why pods of placements do not start. A reference without a kind may mean

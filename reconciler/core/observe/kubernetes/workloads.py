@@ -205,7 +205,7 @@ def _is_held(
     spec: CustomWorkloadRecord | None,
     asking: Iterable[AskRecord],
 ) -> bool:
-    """Tell whether no pod of an object can get a node before its owner, Kueue or Volcano lets it; `pods` are all."""
+    """Return whether no pod of an object can get a node before its owner, Kueue or Volcano lets it; `pods` are all."""
     # 1. A pod has a node, also while it terminates, or may get one from the scheduler.
     if any(pod.node or not (pod.gated or pod.leaving) for pod in pods):
         return False
