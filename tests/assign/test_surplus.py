@@ -261,6 +261,23 @@ def test_what_may_not_stay_anyhow_goes_before_what_serves_least() -> None:
     assert kept(made) == [("worker-4", 0)]
 
 
+@pytest.mark.parametrize("divided", ["over clusters", "over subsets"])
+def test_a_cluster_at_its_limit_counts_as_full_and_gives_back_first(divided: str) -> None:
+    balanced = ordering("worker-2", "worker-3", distribution=Distribution(strategy=StrategyName.BALANCED))
+    limited, other = balanced.candidates
+    balanced = replace(balanced, candidates=(replace(limited, max_replicas=2), other))
+    if divided == "over subsets":  # both clusters are in none of them
+        spread = subset_fleet(subset("own", named("worker-4"))).policies[VLLM].spread
+        balanced = replace(balanced, spread=spread)
+    placements = placement("worker-2", 2), placement("worker-3", 2)
+    seen = [
+        free(each.cluster, gpus, bound={each.name: 2}, ready={each.name: 2})
+        for each, gpus in zip(placements, (8, 2), strict=True)
+    ]
+    made = after_demand_fell(*placements, missing=3, seen=seen, wanted=fleet(balanced))
+    assert kept(made) == [("worker-2", 1)]
+
+
 def test_a_lowered_maximum_takes_what_serves_least() -> None:
     placements = placement("worker-2", 2), placement("worker-3", 2)
     seen = where(*placements, ready={"worker-2": 0, "worker-3": 2})

@@ -8,9 +8,9 @@ of the order in which they were placed: by the strategy, then the newest placeme
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property
 from typing import NamedTuple
 
 from reconciler.core.decide.assign.bounds import off_order
@@ -27,7 +27,7 @@ from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.units import unit_of_workload
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.model.candidate import Candidate
-from reconciler.model.ids import ClusterName, WorkloadId
+from reconciler.model.ids import WorkloadId
 from reconciler.model.placement import ClusterSubset, Placement
 from reconciler.model.policy import BurstPolicy
 
@@ -96,6 +96,24 @@ class _Held:
     def policy(self) -> BurstPolicy:
         return self.inputs.desired.policies[self.workload]
 
+    @cached_property
+    def finder(self) -> CandidateFinder:
+        """Finds room as placements stand now; this pass has handed out none yet."""
+        return CandidateFinder(self.inputs, self.working_plan)
+
+    @cached_property
+    def room(self) -> Mapping[ClusterSubset, int]:
+        """How many more replicas each cluster would take, by subset, within its limit; none where it is not seen."""
+        held, room = self.finder.held(self.workload), {}
+        limits = {candidate.key: candidate.limit for candidate in self.finder.order(self.workload)}
+        for place, placements in self.places.items():
+            if place[0] not in self.inputs.observed.clusters:
+                continue
+            fits = self.finder.capacity.room(place[0], self.workload.workspace).count(placements[-1].shape, MOST)
+            limit = limits.get(place)
+            room[place] = fits if limit is None else min(fits, max(0, limit - held[place]))
+        return room
+
     def divided(self, surplus: int) -> Iterator[GivenUp]:
         """Yield what loses replicas, the last cluster first."""
         stays = self._by_subset(surplus) if self.policy.subsets else self._by_cluster(surplus)
@@ -115,9 +133,9 @@ class _Held:
         """Yield the replicas that stay on each cluster, by the distribution of the policy."""
         distribution, candidates = self.policy.distribution, ranked(self.inputs, self.working_plan, self.workload)
         held = {cluster: self._replicas((cluster, subset)) for cluster, subset in self.places}
-        room = self._room() if distribution.traits.shrinks_by_room else {}
+        room = self.room if distribution.traits.shrinks_by_room else {}
         shares = [
-            share_of(candidate, most=has, capacity=has + room.get(candidate.cluster, 0))
+            share_of(candidate, most=has, capacity=has + room.get(candidate.key, 0))
             for candidate in candidates
             if (has := held.get(candidate.cluster))
         ]
@@ -129,45 +147,21 @@ class _Held:
         for share in sorted(shares, key=lambda share: share.rank, reverse=True):
             yield (share.cluster, ""), stays[share.cluster]
 
-    def _room(self) -> Mapping[ClusterName, int]:
-        """Count how many more replicas each cluster would take. A cluster that is not seen counts as full.
-
-        Capacity is counted as placements stand now; this pass has handed out none yet.
-        """
-        finder, shape = CandidateFinder(self.inputs, self.working_plan), self.placements[0].shape
-        held = finder.held(self.workload)
-        room = {}
-        for candidate in finder.order(self.workload):
-            if candidate.key in held and candidate.cluster in self.inputs.observed.clusters:
-                fits = finder.capacity.room(candidate.cluster, self.workload.workspace).count(shape, MOST)
-                bound = fits if candidate.limit is None else max(0, candidate.limit - held[candidate.key])
-                room[candidate.cluster] = min(fits, bound)
-        return room
-
     def _by_subset(self, surplus: int) -> Iterator[tuple[ClusterSubset, int]]:
         """Yield the replicas that stay on each cluster of each subset. Percentages are of the replicas that are left.
 
         Replicas above the maximum of a subset go first, then those in no subset, then those of the last subset, and in
         it by the strategy.
         """
-        finder = CandidateFinder(self.inputs, self.working_plan)
         held = {each: self._replicas(each) for each in self.places}
-
-        @cache
-        def free(place: ClusterSubset) -> int:
-            if place not in self.places or place[0] not in self.inputs.observed.clusters:
-                return 0
-            shape = self.places[place][-1].shape
-            return finder.capacity.room(place[0], self.workload.workspace).count(shape, MOST)
-
-        *rows, none = rows_of(finder, self.workload, held, free)
-        subset_terms = subset_places(finder, self.workload)
+        *rows, none = rows_of(self.finder, self.workload, held, lambda place: self.room.get(place, 0))
+        subset_terms = subset_places(self.finder, self.workload)
         *bounds, _ = quotas(self.inputs, self.workload, self.working_plan.replicas(self.workload) - surplus)
         layers = [
-            replace(self._layer(row, free, subset_terms), most=quota.elsewhere, least=max(0, quota.least - quota.home))
+            replace(self._layer(row, subset_terms), most=quota.elsewhere, least=max(0, quota.least - quota.home))
             for row, quota in zip(rows, bounds, strict=True)
         ]
-        layers = [*_lower(layers, surplus), replace(self._layer(none, free, subset_terms), most=0)]
+        layers = [*_lower(layers, surplus), replace(self._layer(none, subset_terms), most=0)]
         stays = subsets.give_back(max(0, sum(held.values()) - surplus), layers)
         for row, kept in reversed(list(zip((*rows, none), stays, strict=True))):
             yield from reversed(list(zip(row, kept, strict=True)))
@@ -201,17 +195,12 @@ class _Held:
     def _serving(self, place: ClusterSubset) -> Serving:
         return add_up(self.serving[placement.path] for placement in self.places.get(place, ()))
 
-    def _layer(
-        self,
-        row: Sequence[ClusterSubset],
-        free: Callable[[ClusterSubset], int],
-        places: Mapping[ClusterSubset, SubsetPlace],
-    ) -> Layer:
+    def _layer(self, row: Sequence[ClusterSubset], places: Mapping[ClusterSubset, SubsetPlace]) -> Layer:
         """Make a layer of the replicas of a subset that can be taken back."""
         shares = []
         for rank, place in enumerate(row, start=1):
-            has, serves = self._replicas(place), self._serving(place)
-            share = ClusterShare(cluster=place[0], rank=rank, most=has, capacity=has + free(place), serving=serves)
+            has, serves, room = self._replicas(place), self._serving(place), self.room.get(place, 0)
+            share = ClusterShare(cluster=place[0], rank=rank, most=has, capacity=has + room, serving=serves)
             shares.append(places.get(place, NOT_IN_SUBSET).held(share))
         return Layer(shares=tuple(shares), strategy=self.policy.distribution.strategy)
 
