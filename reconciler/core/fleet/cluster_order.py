@@ -263,7 +263,7 @@ class ClusterOrder:
                 remedy=f"add it to spec.clusters of workspace {workspace.name}",
             )
         # 3. The cluster is the primary, and the workspace refuses requests there.
-        if workload.request and name not in workspace.destinations:
+        if policy.to_primary and name not in workspace.destinations:
             return Refusal(
                 cluster=name,
                 reason=Reason.NOT_IN_POLICY,

@@ -133,7 +133,7 @@ def _describe_missing_cluster(cluster: ClusterName) -> str:
 
 
 def _describe_missing_template(inputs: PassInput, workload: WorkloadId) -> str:
-    """Say which file of a workload is gone."""
-    if workload.request:
+    """Say which file of a workload is gone: what the ledger records has one of its own."""
+    if workload in inputs.ledger.requests:
         return "its file is gone from the fleet repository"
     return missing_file(inputs.desired, workload)
