@@ -186,7 +186,7 @@ def test_flag_that_names_a_repository_is_stronger_than_the_variable_of_the_daemo
     laptop: Terminal, running: Daemon, tmp_path: Path
 ) -> None:
     laptop.env["OVERSPILL_CACHE_DIR"] = str(tmp_path / "own")
-    assert "no observations" in laptop("gprs", "--repo", running.remote.url).stderr
+    assert "no cluster can be seen" in laptop("gprs", "--repo", running.remote.url).stderr
     both = laptop("gprs", "--repo", running.remote.url, "--server", laptop.env["OVERSPILL_SERVER"])
     assert (both.exit_code, "--server goes without --repo" in both.stderr) == (2, True)
     moved = laptop("explain", "abc/bookinfo", "--at", "+1h")
