@@ -83,7 +83,11 @@ def _upper_bound(
 
 
 def out_of_reach(division: Division, policy: BurstPolicy, *, each: str = "one replica") -> str:
-    """Describe the lower bound of the policy that is out of reach, and what `each` has until then; empty for none."""
+    """Describe the lower bound of the policy that is out of reach, and what `each` has until then; empty for none.
+
+    It keeps missing replicas from being placed (SpreadLimit). One that placed replicas do not meet is another matter
+    (BoundUnmet): a move may mend it, and none of them waits.
+    """
     if division.out_of_reach is None:
         return ""
     distribution, has = policy.distribution, division.out_of_reach
