@@ -247,6 +247,13 @@ def test_the_limit_of_a_gpr_counts_all_pods_of_all_groups() -> None:
     assert made.suppressed[0].refusals[0].reason is Reason.GPR_LIMIT
 
 
+def test_the_limit_of_a_gpr_comes_before_the_room_so_that_nobody_is_evicted_for_more() -> None:
+    limits = WorkspaceLimits(workspace=WorkspaceName("llm"), limits=GpuLimits(gpus=40))
+    wanted = replace(fleet(SET), limits={WorkspaceName("llm"): limits})
+    made = plan(lacks(8), free("worker-2", *[0] * 8), wanted=wanted)
+    assert made.suppressed[0].refusals[0].reason is Reason.GPR_LIMIT
+
+
 def test_room_for_pods_that_are_on_their_way_is_kept_for_whole_groups() -> None:
     there = replace(burst(), changed_at=NOW - seconds(20))
     made = plan(lacks(8), free("worker-2", *[8] * 7), wanted=fleet(SET), there=ledger(there))
