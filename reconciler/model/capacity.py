@@ -114,31 +114,29 @@ class ReplicaShape:
     """
     unstated: UnstatedRequests | None = None
     """Requests that the cluster's admission may add; None if unknown, or already added."""
-    _likeness: Hashable = field(default=None, init=False, repr=False, compare=False)
+    likeness: Hashable = field(init=False, repr=False, compare=False)
+    """A hashable value that is equal for shapes with the same requirements."""
+
+    def __post_init__(self) -> None:
+        """Make the likeness, which decisions ask for again and again."""
+        likeness = (
+            tuple(self.requests.amounts.items()),
+            tuple(self.node_selector.items()),
+            self.node_terms,
+            self.tolerations,
+            self.devices,
+            self.group_size,
+            self.apart,
+            self.rules,
+            self.obstacle,
+            self.unstated,
+        )
+        object.__setattr__(self, "likeness", likeness)
 
     @property
     def recorded(self) -> ReplicaShape:
         """The shape without `who` and `unstated`, which are read anew for each decision and never recorded."""
         return replace(self, who=(), unstated=None) if self.who or self.unstated else self
-
-    @property
-    def likeness(self) -> Hashable:
-        """A hashable value that is equal for shapes with the same requirements, made once."""
-        if self._likeness is None:
-            likeness = (
-                tuple(self.requests.amounts.items()),
-                tuple(self.node_selector.items()),
-                self.node_terms,
-                self.tolerations,
-                self.devices,
-                self.group_size,
-                self.apart,
-                self.rules,
-                self.obstacle,
-                self.unstated,
-            )
-            object.__setattr__(self, "_likeness", likeness)
-        return self._likeness
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import datetime
 from operator import itemgetter
@@ -30,7 +31,7 @@ _FEW = 64
 class PlacementGroup:
     """Placements sorted by directory, with sums. Each pass makes thousands of them."""
 
-    __slots__ = ("_clusters", "_counts", "_paths", "placements", "replicas")
+    __slots__ = ("_counts", "_paths", "placements", "replicas")
 
     def __init__(self, placements: Iterable[Placement] = ()) -> None:
         """Sort the placements and sum them up."""
@@ -50,15 +51,12 @@ class PlacementGroup:
         for placement in placements:
             counts[placement.cluster] = counts.get(placement.cluster, 0) + placement.replicas
         self._counts: Mapping[ClusterName, int] = counts
-        self._clusters: frozenset[ClusterName] | None = None
         self.replicas = sum(counts.values())
 
     @property
-    def clusters(self) -> frozenset[ClusterName]:
+    def clusters(self) -> AbstractSet[ClusterName]:
         """The clusters of the placements."""
-        if self._clusters is None:
-            self._clusters = frozenset(self._counts)
-        return self._clusters
+        return self._counts.keys()
 
     @property
     def most(self) -> int:
@@ -81,7 +79,7 @@ class PlacementGroup:
         group.placements = (*self.placements[:place], placement, *self.placements[place:])
         group._paths = (*self._paths[:place], path, *self._paths[place:])
         group._counts = {**self._counts, cluster: self._counts.get(cluster, 0) + placement.replicas}
-        group._clusters, group.replicas = None, self.replicas + placement.replicas
+        group.replicas = self.replicas + placement.replicas
         return group
 
     def with_all(self, arrivals: Sequence[Placement]) -> PlacementGroup:
@@ -106,7 +104,7 @@ class PlacementGroup:
         if all(placement.cluster != gone.cluster for placement in group.placements):
             del counts[gone.cluster]
         group._counts = counts
-        group._clusters, group.replicas = None, self.replicas - gone.replicas
+        group.replicas = self.replicas - gone.replicas
         return group
 
 
@@ -126,7 +124,7 @@ class Placements(Mapping[str, Placement]):
         for path, placement in self._by_path.items():
             workloads.setdefault(placement.workload, {})[path] = placement
             clusters.setdefault(placement.cluster, {})[path] = placement
-        self._workloads: tuple[WorkloadId, ...] | None = None
+        self._workloads: tuple[WorkloadId, ...] = tuple(sorted(workloads))
         self._by_workload = {workload: PlacementGroup.of_sorted(there) for workload, there in workloads.items()}
         self._by_cluster = {cluster: PlacementGroup.of_sorted(there) for cluster, there in clusters.items()}
         self._expiries: list[tuple[datetime, str]] = sorted(
@@ -165,6 +163,7 @@ class Placements(Mapping[str, Placement]):
                 del copy._expiries[bisect_left(copy._expiries, (placement.expires_at, placement.path))]
             for placement in put.values():
                 insort(copy._expiries, (placement.expires_at, placement.path))
+            copy._workloads = self._sorted_workloads(copy._by_workload, (*old, *put.values()))
         copy._before = self._mark
         copy._touched = frozenset(placement.workload for placement in (*old, *put.values()))
         return copy
@@ -180,9 +179,23 @@ class Placements(Mapping[str, Placement]):
 
     def workloads(self) -> tuple[WorkloadId, ...]:
         """List the workloads that have placements, by name."""
-        if self._workloads is None:
-            self._workloads = tuple(sorted(self._by_workload))
         return self._workloads
+
+    def _sorted_workloads(
+        self, groups: Mapping[WorkloadId, PlacementGroup], changed: Iterable[Placement]
+    ) -> tuple[WorkloadId, ...]:
+        """Return the workloads of `groups`, which differ from those of this map in the `changed` placements only."""
+        touched = {placement.workload for placement in changed}
+        others = {workload for workload in touched if (workload in groups) != (workload in self._by_workload)}
+        if not others:
+            return self._workloads
+        workloads = [*self._workloads]
+        for workload in others:
+            if workload in groups:
+                insort(workloads, workload)
+            else:
+                del workloads[bisect_left(workloads, workload)]
+        return tuple(workloads)
 
     def clusters(self) -> frozenset[ClusterName]:
         """Name the clusters that have placements."""

@@ -8,6 +8,7 @@ from datetime import timedelta
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.enrolment import Enrolment
 from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.decide.state.pass_memory import PassMemory
 from reconciler.model.capacity import ClusterObservation, Node, Observed, Pool
 from reconciler.model.gpr import GpuAsk
 from reconciler.model.ids import ClusterName, CommitId, TemplateName, WorkspaceName
@@ -28,7 +29,7 @@ _NAMES = tuple(ClusterName(f"gpu-{index:04d}") for index in range(CLUSTERS))
 
 
 class Waiting:
-    """Passes over so many requests that wait; nothing changes between them but the time."""
+    """Passes of one daemon over so many requests that wait; nothing changes between them but the time."""
 
     def __init__(self, requests: int) -> None:
         records = SortedMap({one.workload: one for one in map(_record, range(requests))})
@@ -41,6 +42,7 @@ class Waiting:
         self._seen = {name: _full(name) for name in _NAMES}
         self._enrolment = Enrolment(self._desired, {})
         self._now = START
+        self._memory = PassMemory()
 
     def run(self) -> Plan:
         """Decide once, a second after the time before."""
@@ -56,7 +58,8 @@ class Waiting:
                 now=self._now,
                 reach=self._enrolment.reach,
                 enrolment=self._enrolment,
-            )
+            ),
+            self._memory,
         )
 
 

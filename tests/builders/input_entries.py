@@ -5,27 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 
-from reconciler.core.decide.state.enrolment import EnrolledRequest, Enrolment
-from reconciler.core.fleet.cluster_order import ClusterOrder
-from reconciler.core.fleet.object_owners import ObjectOwners
-from reconciler.model.capacity import ReplicaShape
-from reconciler.model.ledger import PlacementGroup, Placements
-from tests.builders.inputs import desired
-
-LAZY: Mapping[type, frozenset[str]] = {
-    ClusterOrder: frozenset(name for name in vars(ClusterOrder(desired())) if name.startswith("_")) - {"_desired"},
-    ObjectOwners: frozenset({"_known", "_makers", "_counted", "_standing", "has_requests"}),
-    Enrolment: frozenset({"_differing", "_keys"}),
-    EnrolledRequest: frozenset({"_kinds", "workload", "pods", "needs"}),
-    PlacementGroup: frozenset({"_clusters"}),
-    Placements: frozenset({"_workloads"}),
-    ReplicaShape: frozenset({"_likeness"}),
-}
-"""What a value works out when it is first asked, from itself alone (`test_pass_memory` holds the orders to it)."""
-
 
 def entries(value: object) -> dict[str, object]:
-    """Return every leaf that can be reached from a value, by its path; what is lazy is left out."""
+    """Return every leaf that can be reached from a value, by its path."""
     return dict(_leaves(value, "", {}))
 
 
@@ -58,5 +40,5 @@ def _parts(value: object) -> dict[str, object] | None:
     if not type(value).__module__.startswith("reconciler") or callable(value):
         return None
     slots = (name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ()))
-    names = {*getattr(value, "__dict__", ()), *slots} - LAZY.get(type(value), frozenset())
+    names = {*getattr(value, "__dict__", ()), *slots}
     return {name: getattr(value, name) for name in sorted(names) if hasattr(value, name)} or None

@@ -80,7 +80,7 @@ CHANGES: dict[str, Callable[[PassInput], PassInput]] = {
     "a cluster that was seen long ago": lambda then: seen(then, "worker-3", observed_at=then.now - timedelta(hours=1)),
     "a clock that is ahead": lambda then: seen(then, "worker-3", observed_at=then.now + seconds(1)),
     "the ledger": lambda then: replace(then, ledger=replace(then.ledger, blocked=frozenset(then.demands))),
-    "the files": lambda then: replace(then, desired=desired(policies=ordering("worker-3"))),
+    "the files": lambda then: replace(then, desired=desired(ordering("worker-3"))),
     "a cluster that is lost": lambda then: replace(then, lost={ClusterName("worker-2"): then.now}),
     "a clock that went back": lambda then: replace(then, now=then.now - seconds(60)),
     "much time": lambda then: replace(then, now=then.now + LONGEST),

@@ -3,9 +3,9 @@
 These rules hold of every plan, whatever the fleet is and whatever kinds of workload are in it. Random chains of passes
 in `tests/oracle` try each of them:
 
-1. The same input gives the same plan, and a decision changes no value of its input. A value may cache what depends on
-   it alone, such as the order of the clusters in the files. Neither the memory of earlier passes nor the assessments
-   that a caller asks for change the plan.
+1. The same input gives the same plan, and a decision writes nothing into its input: what it works out from files alone,
+   such as the order of clusters, is in the memory of the passes. Neither that memory nor the assessments that a caller
+   asks for change the plan.
 2. Nothing begins, grows or arrives beyond the free capacity of a cluster, a limit (policy, cluster, subset, GPR) or a
    budget, nor where files, taints, health or a restraint keep newcomers out.
 3. No workload gets more replicas elsewhere than its primary misses. What it has beyond that stays until it has been
@@ -87,8 +87,9 @@ def decide(inputs: PassInput, memory: PassMemory | None = None, *, keep: Collect
     A workload of which no decision can be made, since an exception that nothing foresaw gets in the way, keeps its
     placements until they expire; the pass is decided anew without it, as if it had not begun with it. Orders alike.
     """
-    drafts = SubsetDrafts(inputs.drafted, inputs.fleet, inputs.reach.patched, inputs.now)
     memory = PassMemory() if memory is None else memory
+    inputs = memory.own(inputs)
+    drafts = SubsetDrafts(inputs.drafted, inputs.fleet, inputs.reach.patched, inputs.now)
     decide_turns = partial(_decide_turns, inputs, memory, drafts=drafts, keep=keep)
     plan = settle_gates(inputs, decide_turns) if uses_approval(inputs) else decide_turns(NO_GATES)[0]
     return replace(plan, drafted=drafts.drafted())
@@ -231,7 +232,8 @@ def receive(inputs: PassInput, held: tuple[Suppressed, ...]) -> Plan:
     `held` is what the last whole pass suppressed, which stays so for all workloads that are not changed here. Manual
     changes come first all the same: a later commit would hide them.
     """
-    plan, _ = _decide(inputs, _receive, PassMemory())
+    memory = PassMemory()
+    plan, _ = _decide(memory.own(inputs), _receive, memory)
     changed = {answer.workload for answer in plan.answers.values() if answer.change is not None}
     still = (suppressed for suppressed in held if suppressed.workload not in changed)
     return replace(plan, suppressed=(*plan.suppressed, *still), wake_at=inputs.now)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from copy import copy
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Protocol
@@ -18,6 +17,7 @@ from reconciler.core.capacity.scalable_nodes import addable_nodes, with_added_no
 from reconciler.core.decide.candidates.finder import CandidateFinder
 from reconciler.core.decide.state.enrolment import request_end
 from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.decide.state.pass_memory import PassMemory
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.burst_turns import burst_turns
 from reconciler.core.decide.steps.place_requests import request_turns
@@ -99,8 +99,8 @@ class QueueSimulation:
         self.most = most
         self._ledger = _ledger_after(inputs, plan)
         inputs = inputs.with_requests(self._ledger.requests)
-        self._enrolment = copy(inputs.enrolment)  # its answers to other placements are not for the next pass
-        self._inputs = replace(inputs, ledger=self._ledger, enrolment=self._enrolment)
+        self._inputs = PassMemory().own(replace(inputs, ledger=self._ledger))
+        self._enrolment = self._inputs.enrolment
         self._begun: dict[str, Placement] = {}
         self._records: dict[WorkloadId, RequestRecord] = {}
         self._turns = 0

@@ -514,7 +514,7 @@ class CandidateFinder:
         shapes = [part.shape for part in pods]
         anti_affinity = self.capacity.repelling_domains(clusters, shapes)
         return (
-            entry.kind(self._engines, helm=self._observed.helm),
+            self._working_plan.memory.request_kind(entry, self._engines, helm=self._observed.helm),
             anti_affinity,
             self.capacity.namespaces_with_defaults(clusters, shapes),
         )

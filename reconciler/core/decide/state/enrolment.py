@@ -1,16 +1,18 @@
 """Open requests as workloads of their own, so that everything that is done for workloads is done for them, too.
 
 Each gets a template that deploys what was asked for, and a policy by which it may go to its clusters, the primary
-included. Values that follow from a request alone are cached while its record is the same: ten thousand requests cost an
-idle pass nothing, and a pass that changes one request computes that one alone, also when it is read back from git.
+included. What follows from a request is computed when it is enrolled, and kept while its record is the same: ten
+thousand requests cost an idle pass nothing, and a pass that changes one request computes that one alone, also when it
+is read back from git.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping
-from dataclasses import dataclass, field, replace
+from copy import copy
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from functools import cached_property, partial
+from functools import partial
 
 from reconciler.bulkhead import Seam, attempt
 from reconciler.core.capacity.gangs import GangWorkload
@@ -65,7 +67,7 @@ def observed_clusters(
     return before or tuple(sorted(desired.workspaces[request.workspace].destinations))
 
 
-@dataclass(frozen=True, kw_only=True)  # no slots, for cached properties
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EnrolledRequest:
     """A request as a workload: its template and policy, made from its record, its workspace and its limits."""
 
@@ -78,45 +80,30 @@ class EnrolledRequest:
     policy: BurstPolicy
     declared: Kinds
     """Kinds of workloads that the fleet repository declares."""
-    _kinds: dict[tuple[tuple[EngineName, ...], bool], Hashable] = field(default_factory=dict)
+    pods: ManifestPods
+    """The pods of its manifests."""
+    needs: PodRequirements
+    """The requirements of one placement, on any cluster."""
+    gang: GangWorkload
+    """Its pods, which start together."""
+    unit: PlacementUnit
+    """What of it is placed together: all of its pods."""
 
-    @cached_property
+    @property
     def workload(self) -> WorkloadId:
         """The id of the request."""
         return self.record.workload
-
-    @cached_property
-    def pods(self) -> ManifestPods:
-        """The pods of its manifests."""
-        return pods_of_request(self.record.request, self.declared)
-
-    @cached_property
-    def needs(self) -> PodRequirements:
-        """The requirements of one placement, on any cluster."""
-        return request_requirements(self.record.request, pods=self.pods)
-
-    @cached_property
-    def gang(self) -> GangWorkload:
-        """Its pods, which start together."""
-        return gang_of_request(self.record.request, self.pods, self.needs, self.workspace)
-
-    @cached_property
-    def unit(self) -> PlacementUnit:
-        """What of it is placed together: all of its pods."""
-        return unit_of_request(self.gang)
 
     def kind(self, engines: tuple[EngineName, ...], *, helm: bool) -> Hashable:
         """Return a value that is equal for requests that each cluster with one of these engines answers alike.
 
         They name the same clusters in the same workspace, have equal requirements, and engines refuse them alike.
         """
-        if (engines, helm) not in self._kinds:
-            request = self.record.request
-            refused = tuple(engine(name).refusals(request.spec, self.workspace, helm=helm) for name in engines)
-            named = tuple(candidate.name for candidate in self.policy.candidates)
-            needed = request_likeness(request, self.pods), self.template.prerequisites
-            self._kinds[engines, helm] = request.workspace, named, needed, refused
-        return self._kinds[engines, helm]
+        request = self.record.request
+        refused = tuple(engine(name).refusals(request.spec, self.workspace, helm=helm) for name in engines)
+        named = tuple(candidate.name for candidate in self.policy.candidates)
+        needed = request_likeness(request, self.pods), self.template.prerequisites
+        return request.workspace, named, needed, refused
 
 
 class Enrolment:
@@ -131,8 +118,6 @@ class Enrolment:
         self.bugs: dict[WorkloadId, Bug] = {}
         """Requests that cannot be enrolled, since an exception that nothing foresaw gets in the way: they stay as they
         are."""
-        self._differing: frozenset[WorkloadId] | None = None
-        self._keys: dict[str, tuple[WorkloadId, ...]] | None = None
         if before is not None and before.base is base:
             self._follow(before, _changed_requests(before.records, records))
         else:
@@ -145,6 +130,10 @@ class Enrolment:
         self.reservations = tuple(sorted(filter(self._reserves, self.records)))
         self.desired = self._fleet(self.base, self.entries)
         self.reach = ClusterOrder(self.desired)
+        self._differing = frozenset(filter(self._differs, {**self.base.requests, **self.records}))
+        self._keys = dict[str, tuple[WorkloadId, ...]]()
+        for record in self.records.values():
+            self._file(None, record)
 
     def _follow(self, before: Enrolment, changed: Collection[WorkloadId]) -> None:
         """Enrol the requests that differ from an earlier enrolment in the same fleet, and keep its cached answers."""
@@ -161,12 +150,10 @@ class Enrolment:
             self.reservations = tuple(sorted(filter(self._reserves, {*before.reservations, *changed})))
         self.desired = self._fleet(before.desired, {workload: self.entries.get(workload) for workload in changed})
         self.reach = before.reach.with_requests(self.desired, changed)
-        if before._differing is not None:
-            self._differing = before._differing.difference(changed).union(filter(self._differs, changed))
-        if before._keys is not None:
-            self._keys = before._keys.copy()
-            for workload in changed:
-                self._file(before.records.get(workload), self.records.get(workload), self._keys)
+        self._differing = before._differing.difference(changed).union(filter(self._differs, changed))
+        self._keys = before._keys.copy()
+        for workload in changed:
+            self._file(before.records.get(workload), self.records.get(workload))
 
     def _fleet(self, fleet: Desired, entries: Mapping[WorkloadId, EnrolledRequest | None]) -> Desired:
         """Put requests among the workloads of a fleet, and take out those without an entry."""
@@ -211,10 +198,14 @@ class Enrolment:
         """Return the enrolment of a fleet and its records: the same object while both are the same objects."""
         return self if base is self.base and records is self.records else Enrolment(base, records, self)
 
+    def with_reach(self, reach: ClusterOrder) -> Enrolment:
+        """Return the same enrolment with another table of the same orders."""
+        other = copy(self)
+        other.reach = reach
+        return other
+
     def changed_requests(self) -> tuple[WorkloadId, ...]:
         """List the requests whose file and record differ, by name."""
-        if self._differing is None:
-            self._differing = frozenset(filter(self._differs, {**self.base.requests, **self.records}))
         return tuple(sorted(self._differing))
 
     def unplaced_requests(self, placements: Placements) -> tuple[WorkloadId, ...]:
@@ -235,16 +226,11 @@ class Enrolment:
 
     def with_idempotency_key(self, key: str) -> tuple[WorkloadId, ...]:
         """List the requests that calls with this idempotency key have made."""
-        if self._keys is None:
-            self._keys = {}
-            for record in self.records.values():
-                self._file(None, record, self._keys)
         return self._keys.get(key, ())
 
-    def _file(
-        self, before: RequestRecord | None, record: RequestRecord | None, keys: dict[str, tuple[WorkloadId, ...]]
-    ) -> None:
+    def _file(self, before: RequestRecord | None, record: RequestRecord | None) -> None:
         """File a request under its idempotency key, and no longer under the one that it had."""
+        keys = self._keys
         if before is not None and before.key:
             others = tuple(workload for workload in keys.pop(before.key) if workload != before.workload)
             if others:
@@ -299,6 +285,9 @@ def _entry(
         default_duration=request_duration(request, limits),
         to_primary=True,
     )
+    pods = pods_of_request(request, declared)
+    needs = request_requirements(request, pods=pods)
+    gang = gang_of_request(request, pods, needs, workspace)
     return EnrolledRequest(
         record=record,
         workspace=workspace,
@@ -307,6 +296,10 @@ def _entry(
         template=template,
         policy=policy,
         declared=declared,
+        pods=pods,
+        needs=needs,
+        gang=gang,
+        unit=unit_of_request(gang),
     )
 
 

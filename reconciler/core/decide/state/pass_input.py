@@ -109,7 +109,8 @@ class PassInput:
     """The missing replicas of each workload."""
     now: datetime
     reach: ClusterOrder
-    """The clusters of each workload, in order. It follows from `desired`, and is kept since it is costly to make."""
+    """The clusters of each workload, in order, for readers of the input. It follows from `desired`; decisions fill a
+    table of their own (`PassMemory.own`)."""
     drafted: DraftedSubsets = _NOT_DRAFTED
     """The pods of subsets that earlier passes have rendered. The plan has those that this pass leaves to the next."""
     history: DemandHistory = field(default_factory=dict)

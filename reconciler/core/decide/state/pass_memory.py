@@ -1,34 +1,42 @@
-"""What a pass keeps for the next one: the clusters that had no room, by kind of burst.
+"""What a pass keeps for the next one: what follows from files alone, and the clusters that had no room.
 
-Nothing else lives from pass to pass in `core.decide`. Whoever decides one pass after the other owns one (`unchanged`)
-and hands it to `decide`; without one a decision is made from its input alone, and is the same. Within a pass,
-`CandidateFinder` shares answers among equal bursts; here are only those answers that cost as much again in a pass in
-which one cluster has changed.
+Nothing else lives from pass to pass in `core.decide`, and nothing of it in the input, which stays as it is. Whoever
+decides one pass after the other owns one (`unchanged`) and hands it to `decide`; without one a decision is made from
+its input alone, and is the same. Within a pass, `CandidateFinder` shares answers among equal bursts; here are only
+those answers that cost as much again in a pass in which one cluster has changed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import replace
 from itertools import count
 from operator import is_
 
-from reconciler.model.ids import ClusterName
+from reconciler.core.decide.state.enrolment import EnrolledRequest
+from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.fleet.cluster_order import ClusterOrder
+from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.plan import Refusal
-from reconciler.model.policy import Desired
+from reconciler.model.policy import Desired, EngineName
 
 _MOST_KINDS = 1000
 """Kinds of bursts whose refusals are kept of a cluster."""
 
 
 class PassMemory:
-    """Refusals of clusters without room, each kept while all that it was counted from are the very same objects.
+    """The orders of clusters of one fleet, and refusals of clusters without room.
 
-    For one decision at a time, and for passes over one fleet: another one begins it again.
+    A refusal is kept while all that it was counted from are the very same objects. For one decision at a time, and for
+    passes over one fleet: another one begins it again.
     """
 
     def __init__(self) -> None:
         """Begin without any."""
         self._fleet: Desired | None = None
+        self._desired: Desired | None = None
+        self._reach: ClusterOrder | None = None
+        self._requests: dict[WorkloadId, tuple[tuple[object, ...], Hashable]] = {}
         self._full: dict[ClusterName, tuple[tuple[object, ...], dict[Hashable, Refusal]]] = {}
         self._numbers: dict[Hashable, int] = {}
         self._next = count()
@@ -36,7 +44,29 @@ class PassMemory:
     def begin(self, fleet: Desired) -> None:
         """Begin a pass over a fleet, without its requests. What was kept of another fleet is dropped."""
         if fleet is not self._fleet:
-            self._fleet, self._full, self._numbers = fleet, {}, {}
+            self._fleet, self._reach, self._full, self._numbers, self._requests = fleet, None, {}, {}, {}
+
+    def own(self, inputs: PassInput) -> PassInput:
+        """Return an input for one pass, whose orders are worked out in this memory and not in what is given."""
+        self.begin(inputs.fleet)
+        if self._reach is None or self._desired is None:
+            self._reach = ClusterOrder(inputs.desired)
+        elif inputs.desired is not self._desired:
+            before, after = self._desired.templates, inputs.desired.templates
+            changed = [name for name in {**before, **after} if before.get(name) is not after.get(name)]
+            self._reach = self._reach.with_requests(inputs.desired, changed)
+            self._requests = {name: kept for name, kept in self._requests.items() if name in after}
+        self._desired = inputs.desired
+        enrolment = None if inputs.enrolment is None else inputs.enrolment.with_reach(self._reach)
+        return replace(inputs, reach=self._reach, enrolment=enrolment)
+
+    def request_kind(self, entry: EnrolledRequest, engines: tuple[EngineName, ...], *, helm: bool) -> Hashable:
+        """Return the kind of a request (`EnrolledRequest.kind`), made once for one entry, engines and `helm`."""
+        basis = entry, engines, helm
+        kept = self._requests.get(entry.workload)
+        if kept is None or kept[0][0] is not entry or kept[0][1:] != basis[1:]:
+            kept = self._requests[entry.workload] = basis, entry.kind(engines, helm=helm)
+        return kept[1]
 
     def number(self, kind: Hashable) -> int:
         """Return a number for a part of what decides how clusters answer a burst, which is quicker to compare."""

@@ -29,4 +29,4 @@ class CurrentCluster:
 
     @staticmethod
     def _clusters(subject: Subject) -> frozenset[ClusterName]:
-        return subject.working_plan.group(subject.workload).clusters
+        return frozenset(subject.working_plan.group(subject.workload).clusters)
