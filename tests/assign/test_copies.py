@@ -90,6 +90,13 @@ def test_a_copy_of_which_a_part_is_due_is_not_said_to_be_more_than_the_policy_al
     assert held.message.startswith("its template deploys copies of 2 replicas, and missing are 1 (")
 
 
+def test_the_rest_of_what_runs_once_is_not_said_to_lack_room() -> None:
+    wanted = fleet(2)
+    wanted = replace(wanted, templates={VLLM: replace(wanted.templates[VLLM], runs_once=True)})
+    made = plan(short(3, running=0, held=True), free("worker-2", 9), wanted=wanted)
+    assert (placed(made), made.suppressed) == ([("worker-2", 2)], ())
+
+
 def test_a_cluster_without_room_for_a_whole_copy_is_passed_over() -> None:
     made = plan(short(4), free("worker-2", 1), free("worker-3", 9), wanted=fleet(2))
     assert placed(made) == [("worker-3", 2)]

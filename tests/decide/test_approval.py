@@ -21,8 +21,8 @@ from reconciler.model.placement import RestraintKind
 from reconciler.model.plan import Change, Plan, Reason
 from reconciler.model.policy import BurstPolicy, Desired, Distribution, Renewal, StrategyName
 from tests.builders.gangs import JOB
+from tests.builders.group_bursts import SET, lacks
 from tests.builders.group_bursts import fleet as gang_fleet
-from tests.builders.group_bursts import lacks
 from tests.builders.inputs import (
     NOW,
     VLLM,
@@ -143,6 +143,24 @@ def test_approved_burst_goes_where_it_was_shown_although_a_better_cluster_is_fre
     there = awaited(proposal, approved=True)
     made = plan(short(3), free("worker-2", 8), free("worker-3", 8), wanted=asking(), there=there)
     assert placed(made) == [("worker-3", 3)]
+
+
+def test_approved_burst_over_two_clusters_tells_of_neither_that_it_was_full() -> None:
+    rooms = free("worker-2", 1), free("worker-3", 2)
+    there = awaited(first(*rooms), approved=True)
+    made = plan(short(3), *rooms, wanted=asking(), there=there)
+    assert placed(made) == [("worker-2", 1), ("worker-3", 2)]
+    assert [change.refused for change in made.changes if change.action is Action.PLACE] == [(), ()]
+
+
+def test_approved_burst_is_not_divided_with_who_has_less_of_its_share() -> None:
+    usual = ordering("worker-2")
+    policies = {VLLM: replace(usual, approval=ALWAYS), OTHER: usual}
+    wanted = desired(clusters=CLUSTERS, workloads=(VLLM, OTHER), policies=policies)
+    lacking = (short(3).workloads[0], short(9, workload=OTHER, since=NOW - seconds(40)).workloads[0])
+    primary, room = replace(short(3), workloads=lacking), free("worker-2", 5)
+    there = awaited(first(), approved=True)
+    assert placed(plan(primary, room, wanted=wanted, there=there)) == [("worker-2", 3), ("worker-2", 2)]
 
 
 def test_more_that_is_missing_is_proposed_after_what_was_approved() -> None:
@@ -461,6 +479,15 @@ def asking_for_a_gang() -> Desired:
 
 def gang_proposal() -> BurstProposal:
     return proposed(plan(lacks(5, running=0), free("worker-2", *(8,) * 5), wanted=asking_for_a_gang()))
+
+
+def test_approved_gang_of_which_more_is_missing_is_proposed_again() -> None:
+    policy = replace(ordering("worker-2"), approval=ALWAYS)
+    room, wanted = free("worker-2", *(8,) * 8), gang_fleet(SET, policy=policy)
+    there = awaited(proposed(plan(lacks(4), room, wanted=wanted)), approved=True)
+    made = plan(lacks(8), room, wanted=wanted, there=there)
+    assert kinds(made) == [Action.END_PROPOSAL, Action.PROPOSE]
+    assert shown(proposed(made)) == [("worker-2", 2)]
 
 
 def test_approved_gang_waits_for_a_cluster_that_is_out_of_sight() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -57,6 +57,7 @@ def decided(
     ready: Mapping[str, int] | None = None,
     workspaces: Mapping[str, Mapping[str, object]] | None = None,
     history: DemandHistory | None = None,
+    runs: Collection[str] = (),
     **fields: object,
 ) -> Plan:
     workloads = [named(seen.ref.name) for seen in primary.workloads]
@@ -67,10 +68,13 @@ def decided(
     seen = tuple(replace(seen, ref=replace(seen.ref, name=named(seen.ref.name).name)) for seen in primary.workloads)
     wanted = desired(workloads=workloads, policies=chosen, **fields)
     tenants = {name: replace(tenant, **(workspaces or {}).get(name, {})) for name, tenant in wanted.workspaces.items()}
+    templates = {
+        workload: replace(template, runs_once=workload.name in runs) for workload, template in wanted.templates.items()
+    }
     return plan(
         replace(primary, workloads=seen),
         replace(free("worker-2", bound=running, ready=ready or {}), pools=(Pool(name="gpu", nodes=(node,)),)),
-        wanted=replace(wanted, workspaces=tenants),
+        wanted=replace(wanted, workspaces=tenants, templates=templates),
         there=ledger(*there, restraints=restraints or {}),
         history=history or {},
     )
@@ -157,6 +161,14 @@ def test_renewal_gives_back_what_others_have_less_of() -> None:
     assert renewed.action is Action.EXTEND
     assert renewed.before == shrunk.after
     assert renewed.after.expires_at == NOW + 12 * MINUTE
+
+
+def test_renewal_of_what_runs_once_gives_nothing_back() -> None:
+    primary = crowd(has=(1, 600 * MINUTE), waits=(1, 5 * MINUTE))
+    run, other = primary.workloads
+    primary = replace(primary, workloads=(replace(run, running=0, held=True), other))
+    made = decided(primary, 0, ending("has", 1, since=10 * MINUTE), runs=["has"])
+    assert [change.action for change in made.changes] == [Action.EXTEND]
 
 
 @pytest.mark.parametrize("serves", [0, 1])

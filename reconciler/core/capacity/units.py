@@ -128,11 +128,6 @@ class PlacementUnit:
             return 0
         return 1 if self.is_single else placed
 
-    def wanted(self, missing: int) -> int:
-        """Return how many replicas a turn places of the missing ones: those that were approved, one run, else all."""
-        run = self.size if self.is_lone_run else 0
-        return self.approved or min(missing, run or missing)
-
     def replicas(self, missing: int) -> int:
         """Return the replicas of one unit, given the number that is missing."""
         return self.size or missing

@@ -142,7 +142,7 @@ class ScaleUp:
             self._suppress(Reason.AWAITING_APPROVAL, describe_waiting(gate), proposal.until, refusals=refusals)
             return None
         # 7. Less may be placed than was approved.
-        wanted = self.unit.wanted(missing)
+        wanted = self.unit.approved or missing
         if missing < wanted:
             self._suppress(Reason.POLICY_LIMIT, f"{count(missing, 'replica')} of {wanted} may be placed now")
             return None
