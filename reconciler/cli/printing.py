@@ -47,7 +47,7 @@ def table(
         if _asked(WIDE) or (header not in wide and (not terminal or any(row[index] != NONE for row in cells)))
     ]
     headers, cells = [headers[index] for index in shown], [[row[index] for index in shown] for row in cells]
-    lines = fitted(headers, cells, _width(), _coloured) if terminal else aligned(headers, cells)
+    lines = fitted(headers, cells, _width(), coloured) if terminal else aligned(headers, cells)
     for number, line in enumerate(lines):
         write(line if number else click.style(line, bold=True))
 
@@ -56,7 +56,7 @@ _UNSHOWN = re.compile(r"(\x1b\[(?:[012]|3[0-7])m|[\t\n]+)|[^\t\n -~\x1b]+|\x1b")
 """A style of our own or layout; else what may be no printable character. None of our styles conceals."""
 
 
-def _coloured(header: str, text: str) -> str:
+def coloured(header: str, text: str) -> str:
     """Return a state in its colour, and anything else as it is."""
     if header not in _STATES:
         return text

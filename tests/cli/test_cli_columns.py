@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from reconciler.cli import printing
 from reconciler.cli.columns import aligned, fitted
 from reconciler.core.schema import yaml
+from reconciler.model.plan import Reason
 from tests.cli.conftest import Terminal
 from tests.fakes.warm_command import overspill as warm
 
@@ -122,6 +123,13 @@ def test_headers_are_bold_and_states_have_their_colour(overspill: Terminal, see:
     assert place.startswith("\x1b[32mPlace\x1b[0m   llm/vllm  vllm-")
     assert place.count("\x1b") == 2
     assert "\x1b" not in on_terminal(overspill, 200, "plan")
+
+
+@pytest.mark.parametrize("reason", Reason)
+def test_reasons_have_the_colour_of_what_they_ask_for(reason: Reason) -> None:
+    waits = {"AwaitingApproval", "CoolingDown", "Held", "NothingFits", "OverBudget", "ScaleUpWindow"}
+    colour = "red" if reason in {"Bug", "Unhealthy", "Unseen"} else "yellow" if reason in waits else ""
+    assert printing.coloured("REASON", reason) == (click.style(reason, fg=colour) if colour else reason)
 
 
 def test_a_terminal_shows_no_empty_column_unless_asked_for_a_wide_table(

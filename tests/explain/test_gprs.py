@@ -218,3 +218,11 @@ def test_a_burst_that_lacks_nothing_has_one_gpr_though_its_update_or_renewal_is_
     (one,) = gpr_views(seen, Plan(suppressed=(held,)))
     assert one.placement == there.name
     assert len(gpr_views(replace(seen, ledger=ledger()), Plan(suppressed=(held,)))) == 1
+
+
+@pytest.mark.parametrize("reason", Reason)
+def test_gpr_of_missing_replicas_is_queued_by_what_has_refused_them(reason: Reason) -> None:
+    refused = {"NothingFits", "GprLimit", "SpreadLimit", "Held", "CoolingDown", "OverBudget", "AwaitingApproval"}
+    held = Suppressed(workload=VLLM, reason=reason, message="waits", replicas=3)
+    (one,) = gpr_views(inputs(short(3), free("worker-2", 8)), Plan(suppressed=(held,)))
+    assert one.state is (GprState.QUEUED if reason in refused else GprState.PENDING)

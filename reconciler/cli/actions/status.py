@@ -103,7 +103,7 @@ def _tables(fleet: StatusDocument) -> None:
                 )
                 for budget in fleet["budgets"]
             ],
-            wide=("ANEW",),
+            wide=("RESETS",),
         )  # fmt: skip # a row as it is printed
     printing.heading("Clusters")
     printing.table(
