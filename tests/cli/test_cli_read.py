@@ -132,6 +132,10 @@ def test_primary_that_cannot_be_seen_is_told_once_in_status(overspill: Terminal)
     assert line.count("worker-1 has not been observed") == 1
 
 
+def test_primary_that_cannot_be_seen_is_why_explain_looks_at_no_cluster(overspill: Terminal) -> None:
+    assert "No cluster was looked at: the primary is unseen." in overspill.done("explain", "llm/vllm")
+
+
 def test_history_tells_placements_and_their_reasons_newest_first(overspill: Terminal, placed: list[str]) -> None:
     overspill.done("revert", placed[0], "--author", ANN, "--reason", "audit")
     lines = overspill.done("history").splitlines()

@@ -162,6 +162,20 @@ def test_context_that_is_not_there_is_told_with_one_that_is(tmp_path: Path) -> N
     )
 
 
+def test_contexts_that_other_clusters_use_are_named_as_theirs(tmp_path: Path) -> None:
+    path = tmp_path / "kubeconfig"
+    kubeconfig(path, ("worker-1", "http://127.0.0.1:9"))
+    lost = cluster("worker-3", connection=Connection(context="wroker-3"))
+    with closing(KubeObservations(path, clock=SystemClock())) as view:
+        view.follow(desired(clusters=[cluster("worker-1"), lost]))
+        told = [str(problem) for problem in view.observe().problems if "worker-3" in str(problem)]
+    (line,) = told
+    assert line == (
+        "cluster worker-3: cannot be watched: the kubeconfig has no context wroker-3"
+        " (other Clusters use all that it has: worker-1)"
+    )
+
+
 def test_the_context_of_another_cluster_is_never_offered(tmp_path: Path) -> None:
     path = tmp_path / "kubeconfig"
     kubeconfig(path, ("worker-1", "http://127.0.0.1:9"), ("prod-2", "http://127.0.0.1:9"))

@@ -226,7 +226,7 @@ def _free_contexts(desired: Desired, contexts: frozenset[str]) -> str:
     }
     free = sorted(contexts - used)
     if not free:
-        return "Clusters use all of its contexts" if contexts else "it has none"
+        return f"other Clusters use all that it has: {first_names(sorted(contexts))}" if contexts else "it has none"
     return f"no Cluster uses yet: {first_names(free)}"
 
 

@@ -118,7 +118,7 @@ def print_explanation(explanation: ExplanationDocument) -> None:
     printing.table(
         ("RANK", "CLUSTER", "FITS", "PLACED", "LIMIT", "FREE", "$/GPU-h", "VERDICT", "WHAT WOULD CHANGE IT"),
         [_row(assessment, placeable=not _held_back(explanation)) for assessment in explanation["assessments"]],
-        empty="No cluster was looked at: nothing says what one replica needs.",
+        empty=f"No cluster was looked at: {_why_no_cluster(explanation)}.",
     )
     scored = [assessment for assessment in explanation["assessments"] if assessment.get("scores")]
     if scored:
@@ -129,6 +129,13 @@ def print_explanation(explanation: ExplanationDocument) -> None:
     printing.heading("Conclusion")
     for sentence in explanation["conclusion"]:
         printing.sentence(sentence)
+
+
+def _why_no_cluster(explanation: ExplanationDocument) -> str:
+    """Say why no cluster was assessed."""
+    demand = explanation["demand"]
+    is_unseen = demand is not None and "wanted" not in demand
+    return "the primary is unseen" if is_unseen else "nothing says what one replica needs"
 
 
 def _score(score: ExplanationDocument) -> Score:
