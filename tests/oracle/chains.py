@@ -30,8 +30,8 @@ from reconciler.model.policy import (
     SpreadConstraint,
     StrategyName,
 )
-from reconciler.model.workload import WorkloadRef
-from tests.builders.inputs import NOW
+from reconciler.model.workload import Json, WorkloadRef
+from tests.builders.inputs import GPU, NOW
 from tests.oracle.world import SITES, Pass, Site, Step, Unit, Work, World, play
 
 MOST = settings(max_examples=min(settings.default.max_examples, 60))
@@ -128,13 +128,41 @@ def _by_region(random: Random, candidates: Sequence[ClusterPreference]) -> tuple
     )
 
 
+def _patch(random: Random) -> Json:
+    """Draw what a subset changes in its pods: nothing, a label, or their GPUs."""
+    resources = {"limits": {GPU: str(random.choice([1, 2, 4]))}}
+    return random.choice(
+        [
+            {},
+            {},
+            {"metadata": {"labels": {"tier": "burst"}}},
+            {"spec": {"containers": [{"name": "main", "resources": resources}]}},
+        ]
+    )
+
+
 def _spread(random: Random, name: str) -> WorkloadSpread:
     bounds = (None, None, Bound(number=2), Bound(number=50, percent=True))
     subsets = (
-        Subset(name=region, required=term(region), most=random.choice(bounds), least=random.choice([0, 0, 1]))
+        Subset(
+            name=region,
+            required=term(region),
+            most=random.choice(bounds),
+            least=random.choice([0, 0, 1]),
+            patch=_patch(random),
+        )
         for region in random.sample(REGIONS, k=random.randint(1, 3))
     )
     return spread(name, *subsets, reschedule=random.choice([None, timedelta(seconds=30)]))
+
+
+def _of_one_size(made: WorkloadSpread | None) -> WorkloadSpread | None:
+    """Return a spread whose patches leave the GPUs of pods as they are."""
+    if made is None:
+        return None
+    return replace(
+        made, subsets=tuple(replace(each, patch={} if "spec" in each.patch else each.patch) for each in made.subsets)
+    )
 
 
 def _policy(random: Random, name: str, unit: Unit, names: Sequence[ClusterName]) -> BurstPolicy:
@@ -225,7 +253,7 @@ def chain(random: Random, *, units: Sequence[Unit] = BURSTS, calm: bool = False)
                 work,
                 id=WorkloadId(llm, work.id.name),
                 gpus=size,
-                policy=replace(work.policy, priority=10 * place),
+                policy=replace(work.policy, priority=10 * place, spread=_of_one_size(work.policy.spread)),
             )
             for place, work in enumerate(works)
         ]

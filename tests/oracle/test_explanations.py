@@ -36,6 +36,12 @@ def gains(made: Pass, work: Work) -> Mapping[ClusterSubset, int]:
     return counts
 
 
+def gpus_on(made: Pass, work: Work, place: ClusterSubset) -> int:
+    """Return the GPUs of a replica where a pass has put some: a subset may patch them."""
+    shapes = {(each.cluster, each.subset): each.shape for each in made.after.placements.of(work.id).placements}
+    return shapes[place].requests.amounts.get(GPU, 0) // ONE * work.unit.pods
+
+
 def kept(made: Pass) -> Mapping[WorkloadId, WorkloadAssessment]:
     """Decide a pass again and keep the assessments of all workloads; the plan is the same otherwise."""
     plan = decide(made.inputs, keep=made.works.keys())
@@ -64,7 +70,7 @@ def misexplained(made: Pass, work: Work, assessment: WorkloadAssessment) -> Iter
     # 2. No cluster that takes replicas is refused, or has room for fewer.
     for place, replicas in gets.items():
         refusal, free = clusters[place].refusal, clusters[place].free.amounts.get(GPU, 0) // ONE
-        if refusal is not None or clusters[place].fits < replicas or free < replicas * work.gpus * work.unit.pods:
+        if refusal is not None or clusters[place].fits < replicas or free < replicas * gpus_on(made, work, place):
             yield f"{place} takes {replicas}, and is said to have room for {clusters[place].fits} on {free}: {refusal}"
     # 3. Each other cluster is refused for the reason of the pass.
     for place, reason in refused(waits).items():

@@ -139,7 +139,8 @@ class Work:
                 made = self._of(job, made)
             case Unit.SUBSET:
                 (resource,) = made.spec.manifests
-                made = self._of({**resource.manifest}, made, "-{{ placement.subset }}")
+                spec = {**resource.manifest["spec"], "template": pod_template(self.gpus)}
+                made = self._of({**resource.manifest, "spec": spec}, made, "-{{ placement.subset }}")
             case Unit.REPLICA | Unit.REQUEST:
                 pass
         return replace(made, runs_once=self.unit.runs_once)
@@ -273,6 +274,7 @@ class World:
         self._begun: set[str] = set()
         self._files: tuple[object, Enrolment] | None = None
         self._fields = fields
+        self._drafted = DraftedSubsets()
         self.memory = PassMemory()
         """What passes remember of one another, which is to change no plan."""
 
@@ -306,6 +308,7 @@ class World:
             now=self.now,
             reach=enrolment.reach,
             enrolment=enrolment,
+            drafted=self._drafted,
             lost=self._lost,
         )
 
@@ -313,6 +316,7 @@ class World:
         """Commit a plan, and return the pass that made it."""
         begun = frozenset(self._begun)
         self.ledger = applied(self.ledger, plan, self.now)
+        self._drafted = plan.drafted.next_pass()
         works = {work.id: work for work in self.works}
         return Pass(inputs=inputs, plan=plan, after=self.ledger, works=works, sites=dict(self.sites), begun=begun)
 
