@@ -245,6 +245,8 @@ class Branch:
     commit: CommitId
     tree: TreeId
     at: datetime
+    is_foreign: bool = False
+    """Whether it has files, and none of the cluster: a person has made a branch of a name that a cluster may have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -424,6 +424,21 @@ def test_other_peoples_branches_and_directories_are_left_alone(remote: Remote, p
     assert branches(remote).keys() == {*WORKERS, "Mine"}
 
 
+@pytest.mark.parametrize("name", ["scratch", "worker-3"])
+def test_a_branch_that_a_person_has_made_beside_them_is_written_to_for_a_cluster_of_the_fleet_alone(
+    remote: Remote, passes: Passes, name: str
+) -> None:
+    mine = remote.commit(of(name), {"notes.md": "mine\n"})
+    burst(passes)
+    assert remote.files(of(name)) == ({"notes.md": b"mine\n"} if name == "scratch" else {})
+    assert (remote.tip(of(name)) == mine) is (name == "scratch")
+    remote.move(of("scratch"), None)
+    passes.missing = 0
+    passes.advance(600)
+    passes.run()
+    assert not passes.placements(), "its removal stops nothing"
+
+
 def test_a_source_branch_among_those_of_the_clusters_is_refused(remote: Remote, tmp_path: Path) -> None:
     for name in ("placements-by-cluster", "placements-by-cluster/worker-2"):
         with pytest.raises(InvalidInput, match="is where clusters have theirs"):

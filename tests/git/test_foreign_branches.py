@@ -172,3 +172,32 @@ def test_known_refs_are_read_while_git_removes_directories_beside_them(tmp_path:
     finally:
         ended.set()
         other.join()
+
+
+@pytest.mark.parametrize("begun", ["main", "placements", "placements-by-cluster/w2"])
+def test_branch_of_a_person_by_a_name_that_a_cluster_may_have_is_its_owners(
+    remote: Remote, fleet: GitRepository, begun: str
+) -> None:
+    _set(remote, "scratch", remote.git("rev-parse", begun))
+    assert _look(fleet) == ([], ["scratch", "w2"])
+    assert {cluster for cluster, branch in fleet.branches().items() if branch.is_foreign} == {"scratch"}
+    _set(remote, "scratch", remote.commit("theirs", {"notes.md": "mine\n"}))  # forced
+    assert _look(fleet) == ([], ["scratch", "w2"])
+    _set(remote, "scratch", None)
+    assert _look(fleet) == ([], ["w2"])
+    _push(fleet, 2)
+
+
+def test_branch_of_a_cluster_that_has_nothing_left_is_not_taken_back_to_what_it_had(
+    remote: Remote, fleet: GitRepository
+) -> None:
+    base = fleet.branches()[W2]
+    message = f"w2\n\nOverspill-Action: Revert\nOverspill-Output: {fleet.tips().output}\n"
+    snapshot = BranchCommit(message=message, author=OURS, at=MORNING + timedelta(minutes=2), directory=None)
+    advances = fleet.project([Projection(cluster=W2, base=base, snapshots=[snapshot])])
+    output = fleet.tips().output
+    fleet.begin_push(output, old=output, branches=advances)()
+    _set(remote, "w2", base.commit)
+    assert _look(fleet) == ([("placements-by-cluster/w2", BranchLossKind.REWOUND)], ["w2"])
+    _set(remote, "w2", None)
+    assert _look(fleet) == ([], [])

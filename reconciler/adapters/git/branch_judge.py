@@ -6,7 +6,8 @@ as of a branch for review or of another output branch. So it counts as the commi
 
 | the branch | a commit of a mirror | one that an engine names | one that a person names |
 |---|---|---|---|
-| is gone | lost, unless it was a cluster's and empty | the same | the same |
+| is gone | lost, unless it was a cluster's and held nothing of that | the same | the same |
+| had a person's commit there, with nothing of the cluster | not lost | the same | the same |
 | has the commit, or gives it up by a person's word | not lost | the same | the same |
 | is too long to be searched | lost | not lost | lost |
 | has commits of ours, and the commit follows none | not lost: nothing of ours was in it | not lost | refused |
@@ -25,7 +26,7 @@ from reconciler.core.commits.trailers import Trailer, is_for_cluster, is_written
 from reconciler.errors import InvalidInput
 from reconciler.model.branch_loss import BranchLoss, BranchLossKind
 from reconciler.model.ids import CommitId, read_commit_id
-from reconciler.model.tree import LoggedCommit, branch_of
+from reconciler.model.tree import ROOT, LoggedCommit, branch_of
 
 MOST_GIVEN_UP = 20
 """Commits that were given up and are obtained for what is before them; a branch that was written again names each."""
@@ -113,32 +114,44 @@ class BranchJudge:
                 is_output=is_output,
             )
 
+        lacks_files = self._commits.holds(commit) and not is_output and not self._has_files_of(branch, commit)
         # 1. The branch is gone. A person may remove that of a cluster once nothing is left on it.
         if tip is None:
-            is_removed = not is_output and self._commits.has_empty_tree(commit)
-            return None if is_removed else lost(BranchLossKind.GONE)
-        # 2. The branch has the commit, or nobody can search so far for what is an engine's word alone.
+            return None if lacks_files else lost(BranchLossKind.GONE)
+        # 2. It was a person's, by a name that a cluster may have: whose it is, its owner may move.
+        if lacks_files and not self._is_of(branch, commit):
+            return None
+        # 3. The branch has the commit, or nobody can search so far for what is an engine's word alone.
         contained = self._commits.contains(branch, tip, commit, at=at)
         if contained or (contained is None and not is_known and known.reported_by):
             return None
-        # 3. A person has given it up.
+        # 4. A person has given it up.
         if self._is_given_up(commit, tip, at):
             return None
-        # 4. Nobody holds it.
+        # 5. Nobody holds it.
         if not self._commits.holds(commit):
             return lost(BranchLossKind.REPLACED)
-        # 5. The branch stands before it.
+        # 6. The branch stands before it.
         if self._is_rewound(commit, tip):
             return lost(BranchLossKind.REWOUND)
         shared = self._commits.share_history(commit, tip)
-        # 6. No commit of ours is lost: the branch was somebody else's there, as by a push of the source branch.
+        # 7. No commit of ours is lost: the branch was somebody else's there, as by a push of the source branch.
         if is_known and self._commits.is_foreign(commit) and self._commits.recent(tip).own is not None:
             return None
-        # 7. No commit of ours is lost: an engine names people's, beside the branch.
+        # 8. No commit of ours is lost: an engine names people's, beside the branch.
         if shared and not is_known and known.reported_by and self._commits.has_own_of(commit, branch, tip):
             return None
         kind = BranchLossKind.DIVERGED if shared else BranchLossKind.REPLACED
         return lost(kind, self._commits.missing_from(commit, tip))
+
+    def _has_files_of(self, branch: str, commit: CommitId) -> bool:
+        """Return whether a commit of a cluster's branch has files of that cluster."""
+        return self._commits.has_files(commit, f"{ROOT}/{branch.rpartition('/')[2]}")
+
+    def _is_of(self, branch: str, commit: CommitId) -> bool:
+        """Return whether Overspill has written a commit, or one shortly before it, for the branch of a cluster."""
+        own = self._commits.recent(commit).own
+        return own is not None and is_written_for(own, _short(branch), is_output=False)
 
     def _is_rewound(self, commit: CommitId, tip: CommitId) -> bool:
         """Return whether a branch stands before a commit, and fetch the history of that, if that has to be seen."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from reconciler.adapters.git import remote as address
@@ -14,13 +15,19 @@ from reconciler.adapters.git.known_refs import is_known_ref
 from reconciler.adapters.git.known_tips import KnownTips
 from reconciler.adapters.git.mirror import Mirror
 from reconciler.adapters.git.mirror_commits import FETCH, MirrorCommits
-from reconciler.adapters.git.objects import Missing, ObjectReader, parse_remote_refs
+from reconciler.adapters.git.objects import (
+    Missing,
+    ObjectReader,
+    parse_clusters,
+    parse_directories,
+    parse_remote_refs,
+)
 from reconciler.adapters.git.remote import Remote
 from reconciler.adapters.git.run import Output, Runner
 from reconciler.core.commits.commit_date import read_date
 from reconciler.errors import Conflict, InvalidInput, OverspillError, Transient
 from reconciler.model.ids import ClusterName, CommitId, TreeId
-from reconciler.model.tree import Branch, Identity, Proposal, Tips, is_branch_name
+from reconciler.model.tree import ROOT, Branch, Identity, Proposal, Tips, alone, is_branch_name
 
 SOURCE = "refs/overspill/source"
 PROPOSAL = "refs/overspill/proposal"
@@ -202,6 +209,13 @@ class RemoteBranches:
                 self._judge()
         return self._branches
 
+    def directories(self, trees: Sequence[str]) -> list[Mapping[ClusterName, TreeId]]:
+        """Return for each tree the ids of its cluster directories. Raises Missing for what the mirror lacks."""
+        tops = [parse_directories(tree).get(ROOT) for tree in self.reader.read(trees)]
+        ids = list({top: None for top in tops if top is not None})
+        inside = dict(zip(ids, map(parse_clusters, self.reader.read(ids)), strict=True))
+        return [inside[top] if top else {} for top in tops]
+
     def note_moved(self, moved: Mapping[ClusterName, Branch]) -> None:
         """Note the tips of branches of clusters after a push."""
         if self._branches is not None:
@@ -363,8 +377,20 @@ class RemoteBranches:
                     for ref, line in refs.items()
                     if ref.startswith(self.known.cluster_refs)
                 )
-                self._branches = {ClusterName(name): _branch(line) for name, line in names}
+                branches = {ClusterName(name): _branch(line) for name, line in names}
+                try:
+                    self._branches = self._marked(branches)
+                except Missing:
+                    return False
         return listed.status == 0
+
+    def _marked(self, branches: Mapping[ClusterName, Branch]) -> Mapping[ClusterName, Branch]:
+        """Mark the branches that are a person's. Raises Missing for an object that the mirror lacks."""
+        held = self.directories([branch.tree for branch in branches.values()])
+        return {
+            cluster: replace(branch, is_foreign=cluster not in inside and branch.tree != alone(cluster, None))
+            for (cluster, branch), inside in zip(branches.items(), held, strict=True)
+        }
 
     def _forget(self, refs: Sequence[str]) -> None:
         """Remove the refs of branches that are of no cluster; a cluster's branch below or above one could have none."""

@@ -34,7 +34,6 @@ FETCH = ("fetch", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules
 _SEEN = "refs/overspill/seen/"
 """The branches as the remote has them, where they do not follow what is known."""
 _REFUSED = re.compile(r"not our ref|couldn't find remote ref")
-_EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,9 +120,9 @@ class MirrorCommits:
             return None
         return parse(commit, raw).logged.at
 
-    def has_empty_tree(self, commit: CommitId) -> bool:
-        """Return whether the mirror holds a commit, and that has no files."""
-        return self.holds(commit) and self.local(["rev-parse", f"{commit}^{{tree}}"]).strip() == _EMPTY_TREE
+    def has_files(self, commit: CommitId, directory: str) -> bool:
+        """Return whether a commit that the mirror holds has anything in a directory."""
+        return bool(self.local(["ls-tree", "-z", "--name-only", commit, "--", directory]))
 
     def is_before(self, commit: CommitId, later: CommitId) -> bool:
         """Return whether a commit is, as far as the mirror holds the history, at or before another one."""

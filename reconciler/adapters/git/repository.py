@@ -27,8 +27,6 @@ from reconciler.adapters.git.objects import (
     parse_changes,
     parse_changes_by_commit,
     parse_checks,
-    parse_clusters,
-    parse_directories,
     parse_entries,
     parse_obstacles,
     parse_other_entries,
@@ -49,7 +47,6 @@ from reconciler.model.bounds import SOURCE_HISTORY
 from reconciler.model.branch_loss import ReportedCommit
 from reconciler.model.ids import BlobId, ClusterName, CommitId, TreeId
 from reconciler.model.tree import (
-    ROOT,
     AddedFiles,
     Advance,
     Branch,
@@ -384,13 +381,7 @@ class GitRepository:
     def directories(self, commits: Sequence[CommitId]) -> list[Mapping[ClusterName, TreeId]]:
         """Return for each commit the tree ids of its cluster directories."""
         with self._whole():
-            tops = [
-                parse_directories(tree).get(ROOT)
-                for tree in self._branches.reader.read([f"{checked_id(commit)}^{{tree}}" for commit in commits])
-            ]
-            tree_ids = list({top: None for top in tops if top is not None})
-            inside = dict(zip(tree_ids, map(parse_clusters, self._branches.reader.read(tree_ids)), strict=True))
-        return [inside[top] if top else {} for top in tops]
+            return self._branches.directories([f"{checked_id(commit)}^{{tree}}" for commit in commits])
 
     def project(self, projections: Sequence[Projection]) -> list[Advance]:
         """Write commits for branches of clusters into the mirror, and return the new tip of each, in order."""

@@ -60,15 +60,16 @@ def project(
 
 
 def _clusters(
-    desired: Desired, branches: Collection[ClusterName], directories: Collection[ClusterName]
+    desired: Desired, branches: Mapping[ClusterName, Branch], directories: Collection[ClusterName]
 ) -> set[ClusterName]:
     """List the clusters that have a branch: those of the fleet, those that have files, and those that had one before.
 
-    A branch is never removed: Flux and Argo CD take nothing away when one is not there.
+    A branch is never removed: Flux and Argo CD take nothing away when one is not there. A person's stays as it is.
     """
+    before = {cluster for cluster, branch in branches.items() if not branch.is_foreign}
     if desired.fleet.branch_per_cluster:
-        return {*desired.clusters, *directories, *branches}
-    return set(branches)
+        return {*desired.clusters, *directories, *before}
+    return before
 
 
 def _snapshots(
