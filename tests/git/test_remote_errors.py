@@ -12,6 +12,7 @@ from reconciler.adapters.git import Credentials, GitRepository
 from reconciler.adapters.git.remote import check_address
 from reconciler.adapters.git.remote_errors import _MEANINGS, _RULES, failure, reason, rejection
 from reconciler.errors import HostKeyChanged, InvalidInput, OverspillError, Transient
+from reconciler.model.events.notification import DeliveryMarks
 
 SSH = check_address("git@git.example.com:acme/fleet.git", None)
 NO_READ = (
@@ -436,3 +437,44 @@ def test_refusal_of_a_rate_limit_on_a_push_is_waited_out() -> None:
     )
     assert isinstance(error, Transient)
     assert error.pause is not None
+
+
+PROC_RECEIVE = """\
+#!/usr/bin/env python3
+import sys
+
+def lines():
+    while size := int(sys.stdin.buffer.read(4), 16):
+        yield sys.stdin.buffer.read(size - 4)
+
+def answer(*lines):
+    for line in lines:
+        sys.stdout.buffer.write(b"%04x%b" % (len(line) + 4, line))
+    sys.stdout.buffer.write(b"0000")
+    sys.stdout.flush()
+
+list(lines())
+answer(b"version=1\\n")
+refs = [line.split()[2] for line in lines()]
+answer(*(b"ng %b REASON\\n" % ref for ref in refs))
+"""
+"""A host's hook that refuses each ref for a reason of its own (gitprotocol, proc-receive)."""
+
+
+@pytest.mark.parametrize("end", ["\u2028", "\x85", "\x0b", "\\n"], ids=ascii)
+def test_reason_of_a_host_is_read_whatever_line_ends_it_has(remote, tmp_path: Path, end: str) -> None:
+    remote.commit("main", {"fleet.yaml": "a"})
+    remote.git("config", "receive.procReceiveRefs", "refs/")
+    hook = Path(remote.path) / "hooks" / "proc-receive"
+    reason = "".join(f"\\x{byte:02x}" for byte in end.encode()) if end != "\\n" else end
+    hook.write_text(PROC_RECEIVE.replace("REASON", f"atomic push failure){reason}!\\tx"))
+    hook.chmod(0o755)
+    with GitRepository(remote.url, cache=tmp_path / "cache") as repository:
+        source = repository.fetch().source
+        marks = DeliveryMarks(told=source, sending=source)
+        for push in (
+            lambda: repository.move_head("overspill/a", old=None, new=source),
+            lambda: repository.deliveries.move("chat", DeliveryMarks(told=None, sending=None), marks),
+        ):
+            with pytest.raises(Transient, match="atomic push failure"):
+                push()

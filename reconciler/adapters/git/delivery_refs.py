@@ -53,17 +53,16 @@ class DeliveryRefs:
         leases = [f"--force-with-lease={ref}:{before or ''}" for ref, before, _ in moves]
         command = ["push", "--porcelain", "--no-verify", *together, *leases, address.NAME]
         done = self._runner.run([*command, *(f"{after}:{ref}" for ref, _, after in moves)], remote=True)
-        lines = done.stdout.decode(errors="replace").splitlines()
         if done.status == 0:
             # git holds a ref that is at its goal already for up to date, whatever the lease: another one has moved it.
-            if any(line.startswith("=\t") for line in lines):
+            if b"\n=\t" in b"\n" + done.stdout:
                 raise Conflict(f"{doing}: it has been told by another one")
             return
-        refused = [line for line in lines if line.startswith("!\t")]
+        refused = remote_errors.parse_rejections(done.stdout)
         stderr = self._remote.redact(done.stderr)
         if not refused:
             raise remote_errors.failure(doing, stderr, self._remote)
-        _, refspec, summary = refused[0].split("\t", 2)
+        refspec, summary = refused[0]
         raise remote_errors.rejection(doing, summary, stderr, self._remote, branch=refspec.partition(":")[2])
 
     def _refs(self, receiver: str) -> tuple[str, ...]:

@@ -68,8 +68,7 @@ def doing(branches: RemoteBranches, branch: str) -> str:
 
 def _rejection(branches: RemoteBranches, first: str, done: Output) -> OverspillError:
     """Return the error of a failed push, from the summary of the rejected branch."""
-    lines = done.stdout.decode(errors="replace").splitlines()
-    refused = [line.split("\t", 2)[1:] for line in lines if line.startswith("!\t")]
+    refused = remote_errors.parse_rejections(done.stdout)
     if not refused:
         return branches.failure(doing(branches, first), done)
     refspec, summary = next((update for update in refused if update[1] not in _OTHERS_FAULT), refused[0])

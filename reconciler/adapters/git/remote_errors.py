@@ -370,6 +370,7 @@ _MOVED = re.compile(
 )
 _LACKING = "shallow update not allowed"
 """Git's answer to commits that it cannot take, since neither the push nor its repository has those before them."""
+_REFUSED = re.compile(r"^!\t([^\t\n]*)\t(.*)$", re.MULTILINE)
 _IN_THE_WAY = re.compile(r"'refs/heads/([^']+)' exists; cannot create")
 """git keeps no branch below the name of another."""
 _MAY_NOT = re.compile(
@@ -419,6 +420,14 @@ def _asks_for_another(said: str, remote: Remote) -> bool:
     """Return whether git lacks a login for another address than the remote's, to which that has led it."""
     asked = _LACKS_LOGIN.search(said)
     return asked is not None and not remote.is_at(asked[1])
+
+
+def parse_rejections(listing: bytes) -> list[tuple[str, str]]:
+    """Read ``git push --porcelain``: the refspec and the summary of each ref that was refused.
+
+    The host chooses the words of a summary, with any line ends and tabs.
+    """
+    return _REFUSED.findall(listing.decode(errors="replace"))
 
 
 def rejection(doing: str, summary: str, stderr: str, remote: Remote, *, branch: str) -> OverspillError:
