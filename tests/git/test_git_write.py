@@ -331,7 +331,7 @@ def test_remote_that_is_gone_is_told_from_a_refusal(remote, repository):
     repository.fetch()
     (made,) = repository.write(old, [_commit({"b": b"1"})])
     remote.path.rename(remote.path.with_name("away.git"))
-    with pytest.raises(InvalidInput, match="check the repository's URL"):
+    with pytest.raises(InvalidInput, match="the directory does not exist"):
         repository.begin_push(made, old=old)()
     remote.path.with_name("away.git").rename(remote.path)
     repository.begin_push(made, old=old)()
