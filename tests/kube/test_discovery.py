@@ -72,7 +72,7 @@ def test_what_cannot_be_reached_or_logged_in_to_says_why_and_costs_no_other(serv
         found = readings(kubeconfig(tmp_path / "config", *contexts))
     troubles = {name: reading.trouble for name, reading in found.items()}
     assert troubles["a"] == ""
-    assert troubles["strict"].startswith("does not take our credentials (make the login of context strict")
+    assert troubles["strict"].startswith("does not take our credentials (make a new login for context strict")
     assert troubles["away"].startswith("cannot be reached: ")
 
 
