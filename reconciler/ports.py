@@ -197,6 +197,14 @@ class Repository(Protocol):
         """Expect nothing more of the branches of clusters: the fleet keeps none."""
         ...
 
+    def due_branches(self, lacking: Collection[ClusterName]) -> frozenset[ClusterName]:
+        """Return the clusters whose branch is to be pushed now, of those whose branch lacks commits.
+
+        A branch that the remote has refused waits for a few minutes. Refusals of branches that lack nothing are
+        forgotten.
+        """
+        ...
+
     def directories(self, commits: Sequence[CommitId]) -> list[Mapping[ClusterName, TreeId]]:
         """Return for each commit the tree ids of its cluster directories; cost follows their number."""
         ...
@@ -214,11 +222,13 @@ class Repository(Protocol):
 
     def begin_push(
         self, new: CommitId, *, old: CommitId | None, branches: Sequence[Advance] = ()
-    ) -> Callable[[], None]:
+    ) -> Callable[[], Sequence[Advance]]:
         """Start a push of the output branch from `old` to `new` and of branches of clusters, none by force.
 
-        All of them move or none. `new` may be `old`. The returned function has to be called before any other push or
-        fetch: it waits for the end. Both raise Conflict if a branch has another tip than expected.
+        All of them move or none, except that the others move without the branches of clusters that the remote refuses.
+        These are among the `refused` of `tips` from then on. `new` may be `old`. The returned function has to be called
+        before any other push or fetch: it waits for the end, and returns the branches of clusters that have moved. Both
+        raise Conflict if a branch has another tip than expected.
         """
         ...
 

@@ -215,8 +215,9 @@ class Publication:
     """Commits on the output branch, in order."""
     branches: tuple[Advance, ...] = ()
     """Branches of clusters that move with it."""
-    end: Callable[[], None] = lambda: None
-    """Waits for the push. Raises Conflict when a branch has moved."""
+    end: Callable[[], Sequence[Advance]] = tuple
+    """Waits for the push, and returns the branches of clusters that have moved: the remote may refuse others. Raises
+    Conflict when a branch has another tip."""
 
 
 def publish(
@@ -224,7 +225,8 @@ def publish(
 ) -> Publication:
     """Begin to push the new commits on top of the output tip; all become visible together.
 
-    Branches of clusters, if the fleet has them, go with the same push, which repairs them even without new commits.
+    Branches of clusters, if the fleet has them, go with the same push, which repairs them even without new commits;
+    one that the remote has refused a while ago is left out.
     Raises Conflict when the tip, or a branch of a cluster, is known to have moved. Even with nothing to push, raises
     LostBranch while the remote lacks what is known, and InvalidInput where commits could not be signed.
     """
@@ -271,4 +273,6 @@ def _project(
         for commit, directories in zip(ids, trees, strict=True)
     ]
     lacking = project(inputs.desired, branches, states, now=inputs.now, author=author)
-    return repository.project(lacking) if lacking else ()
+    due = repository.due_branches([projection.cluster for projection in lacking])
+    projections = [projection for projection in lacking if projection.cluster in due]
+    return repository.project(projections) if projections else ()

@@ -18,6 +18,7 @@ import structlog
 from reconciler.bulkhead import Seam, attempt
 from reconciler.core.commits import events
 from reconciler.core.commits.branch_loss import loss_problem, shared_problem
+from reconciler.core.commits.branch_refusal import refusal_problem
 from reconciler.core.commits.commit_date import LONGEST_AHEAD
 from reconciler.core.commits.templates import PassTemplates, render_templates
 from reconciler.core.commits.trailers import naming_branch
@@ -50,7 +51,7 @@ from reconciler.daemon.cost.budgets import BudgetReader
 from reconciler.daemon.deletion_confirmations import DeletionConfirmations
 from reconciler.daemon.event_sinks import publish_events
 from reconciler.daemon.phases import Measure, PassPhase, unmeasured
-from reconciler.daemon.publish import Publication, earlier_receipts, find_losses, gather, publish
+from reconciler.daemon.publish import earlier_receipts, find_losses, gather, publish
 from reconciler.daemon.rollout_tracker import RolloutTracker
 from reconciler.daemon.source import SourceReader, missing_branch
 from reconciler.daemon.unproposed import take_off_unproposed
@@ -155,7 +156,12 @@ class PassDecision:
     @property
     def file_problems(self) -> tuple[Problem, ...]:
         """All of it but lost branches."""
-        return (*self.inputs.problems, *self.bug_problems)
+        return (*self.refusal_problems, *self.inputs.problems, *self.bug_problems)
+
+    @property
+    def refusal_problems(self) -> tuple[Problem, ...]:
+        """The branches of clusters that the remote refuses."""
+        return tuple(map(refusal_problem, self.tips.refused))
 
     @property
     def shared_problems(self) -> tuple[Problem, ...]:
@@ -466,9 +472,10 @@ class PendingPush:
     """A pass whose push is under way."""
 
     outcome: Outcome
-    """The outcome of the pass once `end` has returned."""
-    end: Callable[[], None]
-    """Waits for the push and publishes its events. Raises Conflict when a branch has moved."""
+    """The outcome of the pass if the remote takes every branch."""
+    end: Callable[[], Outcome]
+    """Waits for the push, publishes its events, and returns the outcome, without the branches of clusters that the
+    remote has refused. Raises Conflict when a branch has moved."""
 
 
 def begin_push(
@@ -501,30 +508,51 @@ def begin_push(
         earlier=earlier,
     )
 
-    def end() -> None:
-        published.end()
+    def end() -> Outcome:
+        moved = tuple(published.end())
         took = timedelta(seconds=time.monotonic() - began)
-        pushes = tuple(replace(push, took=took) for push in _pushes(world, decision, rendered, published))
+        pushes = tuple(
+            replace(push, took=took) for push in _pushes(world, decision, rendered, published.commits, moved)
+        )
+        ended = _after_push(outcome, moved, world.repository.tips())
         if pushes:
-            publish_events(world.sinks, outcome.events, pushes)
+            publish_events(world.sinks, ended.events, pushes)
+        return ended
 
     return PendingPush(outcome=outcome, end=end)
 
 
-def _pushes(world: World, decision: PassDecision, rendered: RenderedPlan, published: Publication) -> Iterator[Push]:
-    """Yield a push for each branch that moves. The paths of a cluster's branch are unknown."""
+def _after_push(outcome: Outcome, moved: tuple[Advance, ...], tips: Tips) -> Outcome:
+    """Return the outcome of a push that has ended, with the branches of clusters that have `moved`."""
+    decision = replace(outcome.decision, tips=replace(outcome.decision.tips, refused=tips.refused))
+    if moved == outcome.branches:
+        return replace(outcome, decision=decision)
+    of_branches = () if outcome.commits else events.of_push((), (), moved, decision.inputs.now)
+    return replace(
+        outcome, decision=decision, branches=moved, events=outcome.events if outcome.commits else of_branches
+    )
+
+
+def _pushes(
+    world: World,
+    decision: PassDecision,
+    rendered: RenderedPlan,
+    commits: Sequence[CommitId],
+    branches: Sequence[Advance],
+) -> Iterator[Push]:
+    """Yield a push for each branch that has moved. The paths of a cluster's branch are unknown."""
     repo_url = decision.inputs.desired.fleet.repo_url
-    if published.commits:
+    if commits:
         paths = frozenset(path for commit in rendered.commits for path in (*commit.removes, *commit.writes))
         yield Push(
             branch=world.output_branch,
             old=decision.tips.output,
-            new=published.commits[-1],
-            commits=len(published.commits),
+            new=commits[-1],
+            commits=len(commits),
             repo_url=repo_url,
             paths=paths if len(paths) <= MOST_PATHS else None,
         )
-    for advance in published.branches:
+    for advance in branches:
         branch = branch_of(world.output_branch, advance.cluster)
         yield Push(branch=branch, old=advance.old, new=advance.new, commits=1, repo_url=repo_url, paths=None)
 
@@ -547,7 +575,7 @@ def reconcile_once(world: World, memory: Memory, *, fetch: bool = True, orders: 
     record(world, decision, ids, PassKind.WHOLE)
     with world.measure(PassPhase.PUSH) if ids else nullcontext():
         push = begin_push(world, memory, decision, rendered, ids)
-        push.end()
+        outcome = push.end()
     # What is pushed has had its turn. After a push that is not taken, the next pass has to come as far once more.
     memory.failures, memory.begun = failures, begun
-    return replace(push.outcome, failures=failures)
+    return replace(outcome, failures=failures)

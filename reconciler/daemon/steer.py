@@ -110,8 +110,7 @@ def carry_out(world: World, memory: Memory, draft: CommitDraft) -> Outcome:
     """Push a draft, all of it at once. Raises Conflict when the output branch moved meanwhile: draft it again."""
     ids = store_commits(world, draft.decision, draft.rendered)
     push = begin_push(world, memory, draft.decision, draft.rendered, ids)
-    push.end()
-    return push.outcome
+    return push.end()
 
 
 def draft_sweep(world: World, memory: Memory) -> CommitDraft:

@@ -113,6 +113,8 @@ class Sweeper:
         if outcome.commits:
             ended = count(len(outcome.plan.changes), "placement")
             log.warning("swept", line=f"ended {ended} whose time was over, since no pass had done so")
+        for problem in outcome.decision.refusal_problems:
+            log.warning("problem", line=str(problem))
         return outcome
 
     def _placements(self) -> Placements | None:

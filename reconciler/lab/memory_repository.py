@@ -255,6 +255,10 @@ class MemoryRepository:
     def forget_branches(self) -> None:
         """Do nothing: nothing is expected of the branches of clusters here."""
 
+    def due_branches(self, lacking: Collection[ClusterName]) -> frozenset[ClusterName]:
+        """Return all of them: nothing is refused here."""
+        return frozenset(lacking)
+
     def directories(self, commits: Sequence[CommitId]) -> list[Mapping[ClusterName, TreeId]]:
         """Return for each commit the tree ids of its cluster directories."""
         return [_directories(self._files(commit)) for commit in commits]
@@ -281,7 +285,7 @@ class MemoryRepository:
 
     def begin_push(
         self, new: CommitId, *, old: CommitId | None, branches: Sequence[Advance] = ()
-    ) -> Callable[[], None]:
+    ) -> Callable[[], Sequence[Advance]]:
         """Move the output branch and those of clusters at once, unless any has another tip than expected."""
         moved: list[str] = [advance.cluster for advance in branches if self._tip_of(advance.cluster) != advance.old]
         moved += ["output"] if self.heads[OUTPUT] != old else []
@@ -289,9 +293,10 @@ class MemoryRepository:
             self.heads[OUTPUT] = new
             self.clusters.update({advance.cluster: self._projected[advance.new] for advance in branches})
 
-        def end() -> None:
+        def end() -> Sequence[Advance]:
             if moved:
                 raise Conflict(f"moved: {moved}")
+            return branches
 
         return end
 

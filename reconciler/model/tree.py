@@ -15,6 +15,7 @@ from enum import Enum
 
 from reconciler.errors import InvalidInput
 from reconciler.model.branch_loss import BranchLoss
+from reconciler.model.branch_refusal import BranchRefusal
 from reconciler.model.ids import BlobId, ClusterName, CommitId, TreeId
 
 
@@ -159,6 +160,8 @@ class Tips:
     """The real tip of the source branch, where commits have to be signed and its signature does not count."""
     losses: tuple[BranchLoss, ...] = ()
     """Branches that lack their last known commits; `output` is the known one where the mirror holds it."""
+    refused: tuple[BranchRefusal, ...] = ()
+    """Branches of clusters that the remote refused at the last push of each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

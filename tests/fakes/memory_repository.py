@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from reconciler.core.commits.branch_loss import refusal
@@ -11,8 +11,9 @@ from reconciler.errors import Conflict, InvalidInput
 from reconciler.lab import memory_repository
 from reconciler.lab.memory_repository import EPOCH, OURS, PERSON
 from reconciler.model.branch_loss import BranchLoss, BranchLossKind, ReportedCommit
-from reconciler.model.ids import BlobId, CommitId
-from reconciler.model.tree import Advance, Proposal, Tips, alone
+from reconciler.model.branch_refusal import BranchRefusal
+from reconciler.model.ids import BlobId, ClusterName, CommitId
+from reconciler.model.tree import Advance, Proposal, Tips, alone, branch_of
 
 __all__ = ["EPOCH", "OURS", "PERSON", "MemoryRepository", "refuse_next_push"]
 
@@ -20,13 +21,16 @@ __all__ = ["EPOCH", "OURS", "PERSON", "MemoryRepository", "refuse_next_push"]
 class MemoryRepository(memory_repository.MemoryRepository):
     """Counts reads and pushes, and refuses to follow an output branch that lacks its last known commit.
 
-    `before_push` lets a test move the tip at the worst moment. Branches of clusters are never lost here.
+    `before_push` lets a test move the tip at the worst moment, `refuses` are clusters whose branches do not move.
+    Branches of clusters are never lost here.
     """
 
     def __init__(self, source: Mapping[str, bytes | str] | None = None) -> None:
         self.reads: list[BlobId] = []
         self.pushes = 0
         self.before_push: Callable[[], None] = lambda: None
+        self.refuses: set[ClusterName] = set()
+        self._refused: dict[ClusterName, BranchRefusal] = {}
         self._known: CommitId | None = None
         self._losses: tuple[BranchLoss, ...] = ()
         super().__init__(source)
@@ -38,7 +42,7 @@ class MemoryRepository(memory_repository.MemoryRepository):
 
     def tips(self) -> Tips:
         """Return the tips now, and the losses of the last fetch."""
-        tips = super().tips()
+        tips = replace(super().tips(), refused=tuple(self._refused[cluster] for cluster in sorted(self._refused)))
         if self._losses:
             known = self._losses[0].known if self._known is None else self._known
             at = self._losses[0].known_at
@@ -117,15 +121,30 @@ class MemoryRepository(memory_repository.MemoryRepository):
 
     def begin_push(
         self, new: CommitId, *, old: CommitId | None, branches: Sequence[Advance] = ()
-    ) -> Callable[[], None]:
+    ) -> Callable[[], Sequence[Advance]]:
         self.before_push()
         if self._losses:
             raise refusal(self._losses)
-        end = super().begin_push(new, old=old, branches=branches)
+        taken = [advance for advance in branches if advance.cluster not in self.refuses]
+        end = super().begin_push(new, old=old, branches=taken)
         if self.heads["output"] == new:
             self.pushes += 1
             self._known = new
+            for advance in branches:
+                self._note(advance.cluster)
         return end
+
+    def due_branches(self, lacking: Collection[ClusterName]) -> frozenset[ClusterName]:
+        """Leave out the branches that are refused, for as long as they are."""
+        self._refused = {cluster: told for cluster, told in self._refused.items() if cluster in lacking}
+        return frozenset(lacking) - {cluster for cluster in self._refused if cluster in self.refuses}
+
+    def _note(self, cluster: ClusterName) -> None:
+        branch = branch_of("placements", cluster)
+        if cluster in self.refuses:
+            self._refused[cluster] = BranchRefusal(cluster=cluster, branch=branch, error=f"pushing {branch}: declined")
+        else:
+            self._refused.pop(cluster, None)
 
 
 def refuse_next_push(repository: MemoryRepository) -> None:

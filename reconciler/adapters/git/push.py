@@ -1,19 +1,28 @@
-"""Pushes: branches of the remote move together or not at all."""
+"""Pushes: branches of the remote move together or not at all, but for those of clusters that the host refuses."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from reconciler.adapters.git import remote as address
 from reconciler.adapters.git import remote_errors
 from reconciler.adapters.git.branches import RemoteBranches
 from reconciler.adapters.git.run import Output
-from reconciler.errors import OverspillError
+from reconciler.errors import HostKeyChanged, InvalidInput, OverspillError, Transient
 from reconciler.model.ids import CommitId
 
-_OTHERS_FAULT = ("[rejected] (atomic push failed)", "[remote rejected] (atomic push failure)")
-"""Git's summary of a branch that did not move because another one was rejected."""
+_OTHERS_FAULT = (
+    "[rejected] (atomic push failed)",
+    "[remote rejected] (atomic push failure)",
+    "[remote rejected] (atomic transaction failed)",
+)
+"""Git's summaries of a branch that did not move because another one was rejected."""
+_OF_ALL = "pre-receive hook declined"
+"""Git's summary of each branch of a push that a hook has refused as a whole. GitLab and Gitea check the rules of
+branches so, and need not say which branch it is."""
+_MOST_PUSHES = 24
+"""Pushes by which the branch is found that such a hook refuses. It takes two for each halving of its neighbours."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,25 +37,83 @@ class RefUpdate:
     """None to remove it."""
 
 
-def begin(branches: RemoteBranches, moves: Sequence[RefUpdate]) -> Callable[[], None]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefusedMove:
+    """The move of a branch that the host refuses."""
+
+    error: OverspillError
+    is_of_all: bool
+    """Whether a hook has refused the push as a whole, which may be for the sake of any branch of it."""
+
+
+RefusedMoves = Mapping[str, RefusedMove]
+"""The branches that were refused for their own sake, by their full names."""
+
+
+def begin(branches: RemoteBranches, moves: Sequence[RefUpdate], *, together: bool = True) -> Callable[[], RefusedMoves]:
     """Start a push that moves branches forward; the returned function waits for its end.
 
     The caller has checked that each `new` descends from its `old`. Leases name the commits that the remote must still
-    have, so a branch that was reset or removed meanwhile is not moved. The returned function raises Conflict for that,
-    InvalidInput for a rejection that needs a person, else Transient.
+    have, so a branch that was reset or removed meanwhile is not moved. The returned function returns the branches that
+    the remote refuses for their own sake; where they move `together`, none has moved then. It raises Conflict where a
+    branch has another commit, and InvalidInput or Transient where the push failed for another reason.
     """
-    together = ["--atomic"] if len(moves) > 1 else []
+    atomic = ["--atomic"] if together and len(moves) > 1 else []
     leases = [f"--force-with-lease={move.branch}:{move.old or ''}" for move in moves]
-    command = ["push", "--porcelain", "--progress", "--no-verify", *together, *leases, address.NAME]
+    command = ["push", "--porcelain", "--progress", "--no-verify", *atomic, *leases, address.NAME]
     branches.doubtful = True
     under_way = branches.runner.begin([*command, *(f"{move.new or ''}:{move.branch}" for move in moves)], remote=True)
 
-    def end() -> None:
+    def end() -> RefusedMoves:
         done = under_way()
-        if done.status:
-            raise _rejection(branches, moves[0].branch, done)
+        return _refusals(branches, moves, done) if done.status else {}
 
     return end
+
+
+def carry_out(branches: RemoteBranches, moves: Sequence[RefUpdate]) -> None:
+    """Push, and raise the error of the first branch that is refused; see `begin`."""
+    for refusal in begin(branches, moves)().values():
+        raise refusal.error
+
+
+def carry_out_apart(branches: RemoteBranches, moves: Sequence[RefUpdate], refused: RefusedMoves) -> RefusedMoves:
+    """Push again, after the remote has refused some of the branches of a push: the output branch, then each other.
+
+    Branches of clusters are made from the output branch, and the next pass brings them to it, so that they may move
+    after it. Returns the branches of clusters that stay refused. Raises the error of the output branch where that is
+    refused, else as `begin` does.
+    """
+    is_of_all = len(refused) == len(moves) > 1 and all(refusal.is_of_all for refusal in refused.values())
+    if branches.output in refused and not is_of_all:
+        raise refused[branches.output].error
+    output = [move for move in moves if move.branch == branches.output]
+    if output:
+        carry_out(branches, output)
+    known = {} if is_of_all else refused
+    others = [move for move in moves if move.branch not in {branches.output, *known}]
+    return {**known, **carry_out_each(branches, others)}
+
+
+def carry_out_each(branches: RemoteBranches, moves: Sequence[RefUpdate]) -> RefusedMoves:
+    """Push branches of clusters, each of which moves or not for itself; returns those that are refused.
+
+    A push that is refused as a whole is halved, until the branches are found that it is refused for.
+    """
+    refused: dict[str, RefusedMove] = {}
+    groups = [list(moves)] if moves else []
+    pushes = 0
+    while groups:
+        group = groups.pop(0)
+        pushes += 1
+        answer = begin(branches, group, together=False)()
+        is_of_all = len(answer) == len(group) > 1 and all(refusal.is_of_all for refusal in answer.values())
+        if is_of_all and pushes + len(groups) + 2 <= _MOST_PUSHES:
+            half = len(group) // 2
+            groups += [group[:half], group[half:]]
+        else:
+            refused.update(answer)
+    return refused
 
 
 def rehearse(branches: RemoteBranches, commit: CommitId) -> None:
@@ -58,7 +125,9 @@ def rehearse(branches: RemoteBranches, commit: CommitId) -> None:
     command = ["push", "--dry-run", "--porcelain", "--no-verify", address.NAME, f"{commit}:{branches.output}"]
     done = branches.runner.run(command, remote=True)
     if done.status:
-        raise _rejection(branches, branches.output, done)
+        move = RefUpdate(branch=branches.output, old=None, new=commit)
+        for refusal in _refusals(branches, [move], done).values():
+            raise refusal.error
 
 
 def doing(branches: RemoteBranches, branch: str) -> str:
@@ -66,13 +135,23 @@ def doing(branches: RemoteBranches, branch: str) -> str:
     return f"pushing {branch.removeprefix('refs/heads/')} to {branches.remote.shown}"
 
 
-def _rejection(branches: RemoteBranches, first: str, done: Output) -> OverspillError:
-    """Return the error of a failed push, from the summary of the rejected branch."""
-    refused = remote_errors.parse_rejections(done.stdout)
-    if not refused:
-        return branches.failure(doing(branches, first), done)
-    refspec, summary = next((update for update in refused if update[1] not in _OTHERS_FAULT), refused[0])
-    branch = refspec.partition(":")[2]
-    return remote_errors.rejection(
-        doing(branches, branch), summary, branches.remote.redact(done.stderr), branches.remote, branch=branch
-    )
+def _refusals(branches: RemoteBranches, moves: Sequence[RefUpdate], done: Output) -> RefusedMoves:
+    """Return the branches that a failed push was refused for, from their summaries; raises any other failure of it."""
+    summaries: dict[str, str] = {}
+    for refspec, summary in remote_errors.parse_rejections(done.stdout):
+        summaries.setdefault(refspec.partition(":")[2], summary)
+    pushed = [move.branch for move in moves if move.branch in summaries]
+    if not pushed:
+        raise branches.failure(doing(branches, moves[0].branch), done)
+    said = branches.remote.redact(done.stderr)
+    blocked = remote_errors.find_branches_in_the_way(said)
+    own = [branch for branch in pushed if summaries[branch] not in _OTHERS_FAULT or branch in blocked]
+    refused: dict[str, RefusedMove] = {}
+    for branch in own or pushed:
+        summary = summaries[branch]
+        error = remote_errors.rejection(doing(branches, branch), summary, said, branches.remote, branch=branch)
+        is_of_branch = isinstance(error, InvalidInput) or (isinstance(error, Transient) and error.pause is None)
+        if not own or not is_of_branch or isinstance(error, HostKeyChanged):
+            raise error
+        refused[branch] = RefusedMove(error=error, is_of_all=_OF_ALL in summary)
+    return refused

@@ -371,8 +371,8 @@ _MOVED = re.compile(
 _LACKING = "shallow update not allowed"
 """Git's answer to commits that it cannot take, since neither the push nor its repository has those before them."""
 _REFUSED = re.compile(r"^!\t([^\t\n]*)\t(.*)$", re.MULTILINE)
-_IN_THE_WAY = re.compile(r"'refs/heads/([^']+)' exists; cannot create")
-"""git keeps no branch below the name of another."""
+_IN_THE_WAY = re.compile(r"'refs/heads/([^']+)' exists; cannot create '([^']+)'")
+"""git keeps no branch below the name of another. The second name is the full one of the branch that is refused."""
 _MAY_NOT = re.compile(
     r"protected (?:branch|ref)|not permitted|not allowed|prohibited|denied|deny|denying|GH006"
     r"|do not have permission|insufficient|unauthori[sz]ed",
@@ -430,6 +430,11 @@ def parse_rejections(listing: bytes) -> list[tuple[str, str]]:
     return _REFUSED.findall(listing.decode(errors="replace"))
 
 
+def find_branches_in_the_way(said: str) -> dict[str, str]:
+    """Return the short names of branches in the way, by the full name of the branch that git cannot create for it."""
+    return {refused: blocker for blocker, refused in _IN_THE_WAY.findall(said[-_MOST:])}
+
+
 def rejection(doing: str, summary: str, stderr: str, remote: Remote, *, branch: str) -> OverspillError:
     """Return the error of a rejected branch or other ref, from its summary of `git push --porcelain`.
 
@@ -439,11 +444,11 @@ def rejection(doing: str, summary: str, stderr: str, remote: Remote, *, branch: 
     said = stderr[-_MOST:]
     remarks = [line.removeprefix("remote:").strip() for line in _lines(said) if line.startswith("remote:")]
     text = "; ".join([summary, *remarks])
-    in_the_way = _IN_THE_WAY.search(text)
+    in_the_way = find_branches_in_the_way(text).get(branch)
     if in_the_way:
         return InvalidInput(
             f"{doing}: {_shorten([summary, *remarks], '')}"
-            f" (try: rename or remove branch {in_the_way[1]!r}, which is in its way)"
+            f" (try: rename or remove branch {in_the_way!r}, which is in its way)"
         )
     if _LACKING in summary:
         return InvalidInput(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -31,7 +31,8 @@ from reconciler.adapters.git.objects import (
     parse_obstacles,
     parse_other_entries,
 )
-from reconciler.adapters.git.push import RefUpdate, doing
+from reconciler.adapters.git.push import RefUpdate, RefusedMoves, doing
+from reconciler.adapters.git.refused_branches import RefusedBranches
 from reconciler.adapters.git.remote import Credentials
 from reconciler.adapters.git.restore import Restoration, Writing
 from reconciler.adapters.git.rewritten_source import RewrittenSource
@@ -151,6 +152,7 @@ class GitRepository:
         self._written: tuple[CommitId | None, frozenset[CommitId]] = (None, frozenset())
         self._on_source: frozenset[CommitId] = frozenset()
         self._projected: dict[CommitId, tuple[CommitId | None, Branch]] = {}
+        self._refused = RefusedBranches()
         self._ours: tuple[tuple[int, CommitId], CommitId | None] | None = None
 
     def __enter__(self) -> Self:
@@ -175,7 +177,7 @@ class GitRepository:
         tips = self._trusted(self._branches.fetch(), fetched=True)
         self._rewritten.note(tips.source)
         self._branches.forget_aside()
-        return tips
+        return replace(tips, refused=self._refused.refusals)
 
     def fetch_commit(self, commit: CommitId) -> None:
         """Fetch a commit of any branch by its id, where the mirror lacks it.
@@ -195,7 +197,7 @@ class GitRepository:
 
     def tips(self) -> Tips:
         """Return the tips of the last fetch or push; where signatures are required, the source is what is in force."""
-        return self._trusted(self._branches.tips)
+        return replace(self._trusted(self._branches.tips), refused=self._refused.refusals)
 
     def branch_names(self) -> list[str]:
         """List the branches of the remote that are not ours."""
@@ -377,6 +379,11 @@ class GitRepository:
     def forget_branches(self) -> None:
         """Expect nothing more of the branches of clusters: the fleet keeps none."""
         self._branches.known.forget_clusters()
+        self._refused.due(())
+
+    def due_branches(self, lacking: Collection[ClusterName]) -> frozenset[ClusterName]:
+        """Return the clusters whose branch is to be pushed now, of those whose branch lacks commits."""
+        return self._refused.due(lacking)
 
     def directories(self, commits: Sequence[CommitId]) -> list[Mapping[ClusterName, TreeId]]:
         """Return for each commit the tree ids of its cluster directories."""
@@ -418,10 +425,11 @@ class GitRepository:
 
     def begin_push(
         self, new: CommitId, *, old: CommitId | None, branches: Sequence[Advance] = ()
-    ) -> Callable[[], None]:
+    ) -> Callable[[], Sequence[Advance]]:
         """Start a push of the output branch from `old` to `new` and of branches of clusters, none by force.
 
-        Here `new` is checked to descend from `old`, since git forces a push with a lease.
+        Here `new` is checked to descend from `old`, since git forces a push with a lease. Branches of clusters that
+        were refused before are pushed apart, after the others.
         """
         output = self._branches.output
         checked_id(new)
@@ -431,6 +439,7 @@ class GitRepository:
         if old is not None and not self._descends(new, old):
             raise Conflict(f"{doing(self._branches, output)}: {new[:12]} does not follow {old[:12]}")
         moves = [] if new == old and branches else [RefUpdate(branch=output, old=old, new=new)]
+        apart: list[RefUpdate] = []
         stand: dict[ClusterName, Branch] = {}
         for advance in branches:
             branch = branch_of(output, advance.cluster)
@@ -438,15 +447,37 @@ class GitRepository:
             if stands is None or base != advance.old:
                 raise Conflict(f"{doing(self._branches, branch)}: {advance.new[:12]} does not follow what was there")
             stand[advance.cluster] = stands
-            moves.append(RefUpdate(branch=branch, old=advance.old, new=checked_id(advance.new)))
-        moved = push.begin(self._branches, moves)
+            move = RefUpdate(branch=branch, old=advance.old, new=checked_id(advance.new))
+            (apart if advance.cluster in self._refused else moves).append(move)
+        under_way = push.begin(self._branches, moves) if moves else dict
 
-        def end() -> None:
-            moved()
+        def end() -> Sequence[Advance]:
+            refused = under_way()
+            if refused:
+                refused = push.carry_out_apart(self._branches, moves, refused)
             self._branches.tips = Tips(source=self._branches.tips.source, output=new, output_at=self._committed_at(new))
-            self._branches.note_moved(stand)
+            self._note_moves(stand, moves, refused)
+            # The others have moved: what fails here, or has moved, is left to the next pass.
+            with suppress(Transient, Conflict):
+                self._note_moves(stand, apart, push.carry_out_each(self._branches, apart))
+            return [advance for advance in branches if advance.cluster not in self._refused]
 
         return end
+
+    def _note_moves(
+        self, stand: Mapping[ClusterName, Branch], moves: Sequence[RefUpdate], refused: RefusedMoves
+    ) -> None:
+        """Note which branches of clusters were moved to where they `stand`, and which were refused."""
+        pushed = {move.branch for move in moves}
+        moved: dict[ClusterName, Branch] = {}
+        for cluster, stands in stand.items():
+            branch = branch_of(self._branches.output, cluster)
+            if branch in refused:
+                self._refused.note_refused(cluster, branch, refused[branch].error)
+            elif branch in pushed:
+                self._refused.note_moved(cluster)
+                moved[cluster] = stands
+        self._branches.note_moved(moved)
 
     def heads(self, prefix: str) -> Mapping[str, CommitId]:
         """List the branches of the remote whose names begin so, with their commits."""
@@ -474,7 +505,7 @@ class GitRepository:
         Raises Conflict where it has another commit than expected, and InvalidInput where the remote refuses.
         """
         self._refuse_lost()
-        push.begin(self._branches, [RefUpdate(branch=branch_ref(branch), old=old, new=new)])()
+        push.carry_out(self._branches, [RefUpdate(branch=branch_ref(branch), old=old, new=new)])
 
     def draft_restoration(self, *, accept: bool, now: datetime, person: Identity) -> list[Restoration]:
         """Write the commits that settle the losses of the last fetch into the mirror; see `restore.draft`."""

@@ -103,7 +103,7 @@ def carry_out(branches: RemoteBranches, restorations: Sequence[Restoration]) -> 
         for each in restorations
     ]
     branches.list_no_first_commits()
-    push.begin(branches, moves)()
+    push.carry_out(branches, moves)
 
 
 def _settle(

@@ -227,7 +227,7 @@ def sweep(settings: Settings, *, dry_run: bool, form: options.Output) -> None:
 
 def _ledger_problems(decision: PassDecision) -> Iterable[Problem]:
     """Return the problems of a pass that has looked at no cluster."""
-    return *decision.inputs.ledger.problems, *decision.bug_problems
+    return *decision.refusal_problems, *decision.inputs.ledger.problems, *decision.bug_problems
 
 
 def _commit_order(
@@ -267,6 +267,8 @@ def _carry_out(
             print_outcome(settings, outcome, form, empty=empty)
             decision, rendered = outcome.decision, outcome.rendered
     printing.problems((*problems(decision), *rendered.problems))
+    if decision.tips.refused:
+        raise click.exceptions.Exit(1)
 
 
 def _draft_for_placements(

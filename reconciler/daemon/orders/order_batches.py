@@ -33,9 +33,15 @@ from reconciler.model.tree import Tips
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _PushedBatch:
+class _SentBatch:
     batch: Batch
     push: PendingPush
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _FinishedBatch:
+    batch: Batch
+    outcome: Outcome
 
 
 class OrderBatches:
@@ -51,8 +57,8 @@ class OrderBatches:
         self._tips = tips
         self._held = _held_back(latest)
         self._seen: Observed | None = None
-        self._under_way: _PushedBatch | None = None
-        self._finished: _PushedBatch | None = None
+        self._under_way: _SentBatch | None = None
+        self._finished: _FinishedBatch | None = None
         self.answered = 0
         """Number of orders in the last answered batch."""
         self.outcomes: list[Outcome] = []
@@ -79,7 +85,7 @@ class OrderBatches:
                 finally:
                     self._finish()
                 push = begin_push(self._world, self._memory, decision, rendered, ids)
-            self._under_way = _PushedBatch(batch=batch, push=push)
+            self._under_way = _SentBatch(batch=batch, push=push)
             self._tips = _tips_after(self._tips, push.outcome)
             self._held = rendered.suppressed
         finally:
@@ -94,7 +100,7 @@ class OrderBatches:
         self.answered = 0
         if self._finished is None:
             return
-        batch, outcome = self._finished.batch, self._finished.push.outcome
+        batch, outcome = self._finished.batch, self._finished.outcome
         self._finished = None
         with batch.at_stake():
             self._latest.post(outcome)
@@ -107,8 +113,8 @@ class OrderBatches:
             return
         sent, self._under_way = self._under_way, None
         with sent.batch.at_stake():
-            sent.push.end()
-        self._finished = sent
+            outcome = sent.push.end()
+        self._finished = _FinishedBatch(batch=sent.batch, outcome=outcome)
 
     def _draft(self, batch: Batch) -> tuple[PassDecision, RenderedPlan]:
         decided = partial(receive, held=self._held)
