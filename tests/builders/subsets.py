@@ -74,7 +74,9 @@ def with_pods(made: Desired, template: Mapping[str, Json]) -> Desired:
     """Let the pods of the workload be made from this template."""
     (one,) = made.templates.values()
     (resource,) = one.spec.manifests
-    manifest = {**resource.manifest, "spec": {"selector": {}, **resource.manifest["spec"], "template": template}}
+    labels = (template.get("metadata") or {}).get("labels") or {}
+    selector = {"matchLabels": {key: value for key, value in labels.items() if key == "app"}}
+    manifest = {**resource.manifest, "spec": {"selector": selector, **resource.manifest["spec"], "template": template}}
     spec = replace(one.spec, manifests=(replace(resource, manifest=manifest),))
     return replace(made, templates={VLLM: replace(one, spec=spec)})
 

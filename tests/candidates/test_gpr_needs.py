@@ -223,7 +223,7 @@ def requiring(**requirement: Json) -> Json:
         ({"affinity": "zone"}, "affinity", "a mapping here, not 'zone'"),
         ({"containers": [None]}, "containers[0]", "a value here, not nothing"),
         (
-            {"initContainers": [{"name": "a", "resources": {"limits": {GPU: [1]}}}]},
+            {"initContainers": [{"name": "a", "image": "a", "resources": {"limits": {GPU: [1]}}}]},
             f'initContainers[0].resources.limits["{GPU}"]',
             "'[1]' is not a quantity (try 1, 500m or 8Gi)",
         ),

@@ -31,7 +31,11 @@ def of(workload: str, made: str = "apps/v1, kind: Deployment", *, name: str = "v
     )
     head = head.replace("apps/v1", version).replace("kind: Deployment", f"kind: {kind}")
     if version == "batch/v1":
-        head = head.replace("replicas:", "parallelism:").replace("{containers:", "{restartPolicy: Never, containers:")
+        head = (
+            head.replace("        selector: {matchLabels: {app: vllm}}\n", "")
+            .replace("replicas:", "parallelism:")
+            .replace("{containers:", "{restartPolicy: Never, containers:")
+        )
     return {**FLEET, "templates/vllm.yaml": head.replace("{name: vllm,", f"{{name: {name},")}
 
 
@@ -69,7 +73,7 @@ def test_a_chart_may_make_a_job_of_any_group() -> None:
         "  manifestResources:\n"
         "    - name: own\n"
         "      manifest: {apiVersion: batch/v1, kind: Job, metadata: {name: NAME, namespace: llm-demo},\n"
-        "        spec: {template: {spec: {restartPolicy: Never, containers: [{name: own}]}}}}\n  steps:\n"
+        "        spec: {template: {spec: {restartPolicy: Never, containers: [{name: own, image: own}]}}}}\n  steps:\n"
         "    - {name: own, type: manifest}\n"
     )
     for name, group in (("other", ""), ("vllm", "batch")):

@@ -18,12 +18,14 @@ MANIFEST = "spec.manifestResources[0].manifest"
 
 def with_pods(pods: str) -> str:
     """Write the fleet's template with this spec of its pods, in flow style."""
-    return TEMPLATE.replace(PODS, f"        template: {{spec: {pods}}}\n")
+    return TEMPLATE.replace(PODS, f"        template: {{metadata: {{labels: {{app: vllm}}}}, spec: {pods}}}\n")
 
 
 def limited(amount: str) -> str:
     """Write it with this limit of GPUs."""
-    return with_pods(f"{{containers: [{{name: main, resources: {{limits: {{nvidia.com/gpu: {amount}}}}}}}]}}")
+    return with_pods(
+        f"{{containers: [{{name: main, image: main, resources: {{limits: {{nvidia.com/gpu: {amount}}}}}}}]}}"
+    )
 
 
 LIMIT = "spec.template.spec.containers[0].resources.limits"
@@ -33,17 +35,17 @@ BROKEN = {
     "less than nothing": (limited("-1"), LIMIT, "'-1' is negative (try 1, 500m or 8Gi)"),
     "a list": (limited("[1]"), LIMIT, "'[1]' is not a quantity (try 1, 500m or 8Gi)"),
     "an operator of a toleration": (
-        with_pods("{containers: [{name: main}], tolerations: [{key: gpu, operator: Foo}]}"),
+        with_pods("{containers: [{name: main, image: main}], tolerations: [{key: gpu, operator: Foo}]}"),
         "spec.template.spec.tolerations[0].operator",
         "'Foo' is nothing that Kubernetes knows here (one of Equal, Exists, Gt, Lt)",
     ),
     "an effect of a toleration": (
-        with_pods("{containers: [{name: main}], tolerations: [{operator: Exists, effect: noschedule}]}"),
+        with_pods("{containers: [{name: main, image: main}], tolerations: [{operator: Exists, effect: noschedule}]}"),
         "spec.template.spec.tolerations[0].effect",
         "'noschedule' is nothing that Kubernetes knows here (one of NoSchedule, PreferNoSchedule, NoExecute)",
     ),
     "a selector that is no text": (
-        with_pods("{containers: [{name: main}], nodeSelector: {gpu: true}}"),
+        with_pods("{containers: [{name: main, image: main}], nodeSelector: {gpu: true}}"),
         "spec.template.spec.nodeSelector.gpu",
         "Kubernetes takes a text here, not 'True' (quote it)",
     ),
@@ -76,7 +78,9 @@ def test_template_stays_in_force_with_an_expression_in_place_of_all_limits(limit
     desired = load(
         {
             **FLEET,
-            "templates/vllm.yaml": with_pods(f"{{containers: [{{name: main, resources: {{limits: {limits}}}}}]}}"),
+            "templates/vllm.yaml": with_pods(
+                f"{{containers: [{{name: main, image: main, resources: {{limits: {limits}}}}}]}}"
+            ),
         }
     )
     assert errors(desired) == []

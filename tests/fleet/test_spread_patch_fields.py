@@ -13,8 +13,8 @@ WORKLOAD = "a patch is one of the pod, not of the workload"
 
 FILES = {
     **FLEET,
-    "templates/vllm.yaml": TEMPLATE.replace("{matchLabels: {app: vllm}}", "{}").replace(
-        "{containers: [{name: server}]}",
+    "templates/vllm.yaml": TEMPLATE.replace(
+        "{containers: [{name: server, image: vllm}]}",
         "{containers: [{name: a, image: a}, {name: b, image: b}, {name: main, image: c}]}",
     ),
 }
@@ -64,7 +64,7 @@ def test_a_field_that_no_pod_has_is_told_at_its_place(patch: str, told: str):
         "{apiVersion: v1, kind: Pod}",
         "{spec: {enableServiceLinks: true, tolerations: [{key: a, operator: Exists}], nodeSelector: {template: b}}}",
         "{spec: {$retainKeys: [containers], containers: [{name: a, $patch: delete}]}}",
-        "{metadata: {annotations: {replicas: '3'}, $patch: replace}}",
+        "{metadata: {labels: {app: vllm}, annotations: {replicas: '3'}, $patch: replace}}",
     ],
 )
 def test_what_a_pod_has_and_what_merging_knows_is_not_told(patch: str):

@@ -271,7 +271,7 @@ FLAT = """
       metadata: {namespace: llm-demo, labels: {app: vllm}}
       spec:
         selector: {matchLabels: {app: vllm}}
-        template: {metadata: {labels: {app: vllm}}, spec: {containers: [{name: server}]}}
+        template: {metadata: {labels: {app: vllm}}, spec: {containers: [{name: server, image: vllm}]}}
         replicas: "{{ replicas }}"
     steps:
     - {name: settings, type: manifest}

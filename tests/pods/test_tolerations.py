@@ -47,8 +47,9 @@ def test_what_kubernetes_refuses_is_refused_at_its_field(toleration: dict[str, J
     assert f"spec.tolerations[0]: {field}: {message}" in told
     (told,) = errors(load({**FLEET, "s.yaml": subsets(f"tolerations: [{written}]")}))
     assert f"spec.subsets[0].tolerations[0].{field}: {message}" in told
-    spec = {"containers": [{"name": "main"}], "tolerations": [toleration]}
-    (finding,) = findings(workload("apps/v1", "Deployment", {"template": {"spec": spec}}))
+    pod = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [], "tolerations": [toleration]}}
+    made = workload("apps/v1", "Deployment", {"selector": {"matchLabels": {"app": "web"}}, "template": pod})
+    (finding,) = (one for one in findings(made) if "tolerations" in one.loc)
     assert (finding.loc[-1], finding.message) == (field, message)
 
 

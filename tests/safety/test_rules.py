@@ -275,16 +275,19 @@ def test_a_number_where_kubernetes_takes_a_text_is_found_before_the_cluster_does
         "metadata": {"name": 3, "labels": {"app": True}, "annotations": {"a": 1.5, "b": "1.5"}},
         "spec": {
             "replicas": 3,
-            "selector": {},
+            "selector": {"matchLabels": {"app": "web"}},
             "template": {
+                "metadata": {"labels": {"app": "web"}},
                 "spec": {
-                    "initContainers": [{"name": "a", "env": [{"name": "A", "value": "1"}, {"name": "B", "value": 1}]}],
-                    "containers": [
-                        {"name": "b", "env": [{"name": "A", "valueFrom": None}]},
-                        {"name": "c"},
-                        {"name": "d", "env": [{"name": "C", "value": False}]},
+                    "initContainers": [
+                        {"name": "a", "image": "a", "env": [{"name": "A", "value": "1"}, {"name": "B", "value": 1}]}
                     ],
-                }
+                    "containers": [
+                        {"name": "b", "image": "b", "env": [{"name": "A", "valueFrom": None}]},
+                        {"name": "c", "image": "c"},
+                        {"name": "d", "image": "d", "env": [{"name": "C", "value": False}]},
+                    ],
+                },
             },
         },
     }

@@ -36,7 +36,7 @@ spec:
           replicas: "{{ replicas }}"
           selector: {matchLabels: {app: bookinfo, of: "{{ template.name }}"}}
           template:
-            metadata: {labels: {app: bookinfo}}
+            metadata: {labels: {app: bookinfo, of: "{{ template.name }}"}}
             spec:
               containers:
                 - name: server

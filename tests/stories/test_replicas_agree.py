@@ -64,7 +64,7 @@ def samples() -> Iterator[tuple[str, Json]]:
     """Yield one object of each built-in kind, called ``model`` in the namespace ``models``."""
     made = {**UNCOUNTED, **BARE}
     for path in STORIES:
-        (document,) = yaml.parse(read(path).template.encode(), path.name)
+        (document,) = yaml.parse(read(path).template.replace("NUMBER", "1").encode(), path.name)
         for resource in document.value["spec"].get("manifestResources", ()):
             version = resource["manifest"]["apiVersion"]
             group = version.rpartition("/")[0]

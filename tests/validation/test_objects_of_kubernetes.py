@@ -281,7 +281,7 @@ def rendered(desired: Desired) -> RenderedTemplate:
 
 
 def test_what_only_an_expression_breaks_is_refused_before_it_is_committed() -> None:
-    template = TEMPLATE.replace("{name: server}", '{name: server, image: "{{ replicas }}"}')
+    template = TEMPLATE.replace("{name: server, image: vllm}", '{name: server, image: "{{ replicas }}"}')
     desired = load({**FLEET, "templates/vllm.yaml": template})
     assert errors(desired) == []
     made = rendered(desired)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from reconciler.core.validation.objects import check_object
@@ -11,20 +9,10 @@ from reconciler.core.workloads.builtin_kinds import NO_KINDS
 from reconciler.model.kubernetes.object_schema import NO_SCHEMAS
 from reconciler.model.workload import Json
 from reconciler.text.findings import dotted
+from tests.builders.judged_workloads import REFUSED, TAKEN, Manifest, main, workload
 
 POD = "spec.template.spec"
 MAIN = f"{POD}.containers[0]"
-
-
-def workload(spec: Json, kind: str = "Deployment", *, labels: Json = None) -> dict[str, Any]:
-    """Make a workload of one container; a pod spec and labels replace what it has."""
-    pod = {"containers": [{"name": "main", "image": "main"}], **spec}
-    template = {"metadata": {"labels": {"app": "web", **(labels or {})}}, "spec": pod}
-    whole = {"selector": {"matchLabels": {"app": "web"}}, "template": template}
-    if kind == "Job":
-        return {"apiVersion": "batch/v1", "kind": kind, "metadata": {"name": "web"}, "spec": {"template": template}}
-    more = {"serviceName": "web"} if kind == "StatefulSet" else {}
-    return {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "web"}, "spec": {**whole, **more}}
 
 
 def problems(manifest: Json, *, rendered: bool = True) -> list[str]:
@@ -32,25 +20,20 @@ def problems(manifest: Json, *, rendered: bool = True) -> list[str]:
     return [f"{dotted(one.loc)}: {one.message}" for one in found]
 
 
-def main(**fields: Json) -> Json:
-    return {"containers": [{"name": "main", "image": "main", **fields}]}
-
-
-def mounted(*paths: str, name: str = "v") -> Json:
-    return main(volumeMounts=[{"name": name, "mountPath": path} for path in paths])
+def mounted(*paths: str) -> Json:
+    return main(volumeMounts=[{"name": "v", "mountPath": path} for path in paths])
 
 
 INVALID: dict[str, tuple[Json, str]] = {
     "no container": ({"containers": []}, f"{POD}.containers: a pod has at least one container"),
     "restart": (
         {"restartPolicy": "Never"},
-        f"{POD}.restartPolicy: the pods of a Deployment have no restartPolicy Never",
+        f"{POD}.restartPolicy: pods that run until they are deleted have no restartPolicy Never",
     ),
     "deadline": (
         {"activeDeadlineSeconds": 9},
-        f"{POD}.activeDeadlineSeconds: the pods of a Deployment have no deadline",
+        f"{POD}.activeDeadlineSeconds: pods that run until they are deleted have no deadline",
     ),
-    "grace": ({"terminationGracePeriodSeconds": -1}, f"{POD}.terminationGracePeriodSeconds: -1 is less than 0"),
     "resolver": ({"dnsPolicy": "None"}, f"{POD}.dnsPolicy: dnsPolicy None needs the nameservers of a dnsConfig"),
     "processes": (
         {"hostPID": True, "shareProcessNamespace": True},
@@ -113,6 +96,16 @@ INVALID: dict[str, tuple[Json, str]] = {
 }
 
 
+@pytest.mark.parametrize("manifest", REFUSED.values(), ids=REFUSED)
+def test_what_an_api_server_refuses_is_one_problem(manifest: Manifest) -> None:
+    assert len(problems(manifest)) == 1
+
+
+@pytest.mark.parametrize("manifest", TAKEN.values(), ids=TAKEN)
+def test_what_an_api_server_takes_is_no_problem(manifest: Manifest) -> None:
+    assert problems(manifest) == []
+
+
 @pytest.mark.parametrize(("spec", "problem"), INVALID.values(), ids=INVALID)
 def test_a_pod_that_an_api_server_refuses_is_told_at_its_field(spec: Json, problem: str) -> None:
     assert problems(workload(spec)) == [problem]
@@ -138,17 +131,18 @@ def test_a_pod_that_an_api_server_takes_has_no_problem(spec: Json) -> None:
 
 
 def test_a_job_says_when_its_pods_restart() -> None:
-    assert problems(workload({}, "Job")) == [f"{POD}: restartPolicy is required in the pods of a Job"]
+    assert problems(workload({}, "Job")) == [f"{POD}: restartPolicy is required in pods that end"]
     assert problems(workload({"restartPolicy": "Never"}, "Job")) == []
     assert problems(workload({"restartPolicy": "Always"}, "Job")) == [
-        f"{POD}.restartPolicy: the pods of a Job have no restartPolicy Always"
+        f"{POD}.restartPolicy: pods that end have no restartPolicy Always"
     ]
 
 
 def test_a_claim_template_is_a_volume() -> None:
     stateful = workload(mounted("/a"), "StatefulSet")
     stateful["spec"]["volumeClaimTemplates"] = [{"metadata": {"name": "v"}, "spec": {}}]
-    assert problems(stateful) == []
+    claim = "spec.volumeClaimTemplates[0].spec"
+    assert problems(stateful) == [f"{claim}: accessModes is required", f"{claim}: the size is required"]
 
 
 def test_labels_of_pods_have_the_syntax_of_labels() -> None:

@@ -154,12 +154,14 @@ WARNING = (
 def template(kind: str = "WorkloadTemplate", *, replicas: Json = "{{ replicas }}", mode: str = "") -> str:
     """Write a template whose Deployment mounts a claim, which may be deployed with it in this access mode."""
     metadata = {"name": "vllm", "namespace": "llm-demo"}
-    pod = {"containers": [{"name": "server"}], "volumes": [MOUNTS]}
+    pod = {"containers": [{"name": "server", "image": "server"}], "volumes": [MOUNTS]}
     made = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata}
-    parts = {"server": {**made, "spec": {"replicas": replicas, "selector": {}, "template": {"spec": pod}}}}
+    labels = {"app": "vllm"}
+    pods = {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": pod}}
+    parts = {"server": {**made, "spec": {"replicas": replicas, **pods}}}
     if mode:
         claim = {"name": "models", "namespace": "llm-demo"}
-        access = {"accessModes": [mode]}
+        access = {"accessModes": [mode], "resources": {"requests": {"storage": "1Gi"}}}
         parts["claim"] = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": claim, "spec": access}
     deployed = {
         "manifestResources": [{"name": name, "manifest": manifest} for name, manifest in parts.items()],

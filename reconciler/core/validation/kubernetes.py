@@ -61,7 +61,7 @@ def _read_definition(name: str, library: dict[str, Schema]) -> None:
     is_kind = _heading(_blocks()[name]).kind is not None
     fields: dict[str, Schema] = {"apiVersion": _HEADER, "kind": _HEADER} if is_kind else {}
     required = tuple(field.rstrip("!") for field in types if field.endswith("!"))
-    library[name] = Schema(type="object", fields=fields, required=required)
+    library[name] = Schema(name=name, type="object", fields=fields, required=required)
     group_version = name.rpartition(".")[0]
     for field, type_text in types.items():
         fields[field.rstrip("!")] = _type(type_text, group_version)

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from reconciler.core.expressions.dialect import has_expression
 from reconciler.core.validation import kubernetes
-from reconciler.core.validation.pod_rules import PodJudgement, check_labels, check_pod
+from reconciler.core.validation.pod_rules import RULES, check_labels
 from reconciler.core.validation.resource_names import check_resource_names
+from reconciler.core.validation.rules import RuleJudgement, check_rules
 from reconciler.core.validation.values import Judgement, check_value
 from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.core.workloads.builtin_kinds import Kinds
@@ -99,12 +100,10 @@ def _check(
     else:
         metadata = kubernetes.definition(kubernetes.OBJECT_META)
         yield from check_value(manifest.get("metadata"), metadata, (*loc, "metadata"), judgement)
-    pod_judgement = PodJudgement(
-        rendered=judgement.rendered,
-        partial=schema is None or group_kind(manifest) in schemas.custom,
-        kind=group_kind(manifest),
-        claims=_claims(manifest),
-    )
+    is_custom = schema is None or group_kind(manifest) in schemas.custom
+    rule_judgement = RuleJudgement(rendered=judgement.rendered, partial=is_custom, claims=_claims(manifest))
+    if schema is not None and not is_custom:
+        yield from check_rules(RULES, manifest, schema, loc, rule_judgement)
     for site in pod_template_sites(manifest, kinds):
         pod = at(manifest, tuple(map(str, site.loc))) if site.loc else None
         if not isinstance(pod, dict):
@@ -114,9 +113,11 @@ def _check(
             pod_schema = _pod_schema(is_open=bool(site.template.containers))
             yield from check_value(pod, pod_schema, (*loc, *site.loc), replace(judgement, partial=True))
         yield from check_resource_names(pod, (*loc, *site.loc), schemas.resources)
-        yield from check_pod(pod, (*loc, *site.loc), pod_judgement)
-        labels: Loc = (*site.loc[:-1], "metadata", "labels")
-        yield from check_labels(at(manifest, tuple(map(str, labels))), (*loc, *labels), pod_judgement)
+        if is_custom:
+            pod_schema = kubernetes.definition(kubernetes.POD_SPEC)
+            yield from check_rules(RULES, pod, pod_schema, (*loc, *site.loc), rule_judgement)
+            labels: Loc = (*site.loc[:-1], "metadata", "labels")
+            yield from check_labels(at(manifest, tuple(map(str, labels))), (*loc, *labels), rule_judgement)
 
 
 def _claims(manifest: Mapping[str, Json]) -> frozenset[str]:

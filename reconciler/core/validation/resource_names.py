@@ -24,6 +24,9 @@ _VENDORS = frozenset({
 _SHORT = ("gpu", "gpus")
 """Names that people write for the resource of a vendor."""
 
+_HUGE_PAGES = "hugepages-"
+"""How the names of huge pages begin, before the size of one."""
+
 _CLOSE = 0.92
 """How alike a misspelt name is: one letter of ``nvidia.com/gpu``. Operators name resources of their own as freely."""
 
@@ -60,15 +63,30 @@ def _check_resources(resources: Mapping[str, Json], loc: Loc, declared: Abstract
             message = f"the request of {shortened(str(amount))} is more than the limit of {shortened(str(limit))}"
             yield Finding(loc=(*loc, "requests", name), message=message, hint="raise the limit, or request less")
         unlike = str(limit) != str(amount) and not has_expression(f"{amount}{limit}")
-        # API servers take a request for devices only beside the same limit, since devices are never overcommitted.
-        if unlike and _is_extended(name):
+        # API servers take a request for devices and huge pages only beside the same limit: none is overcommitted.
+        if unlike and (_is_extended(name) or name.startswith(_HUGE_PAGES)):
+            what = "huge pages" if name.startswith(_HUGE_PAGES) else "devices"
             hint = f"set limits: {shortened(name)} to the same number, or leave the request out"
             yield Finding(
-                loc=(*loc, "requests", name), message="devices are requested only up to their limit", hint=hint
+                loc=(*loc, "requests", name), message=f"{what} are requested only up to their limit", hint=hint
             )
+    yield from _check_huge_pages(requests, limits, loc)
 
 
 _PARTS = ("requests", "limits")
+
+
+def _check_huge_pages(requests: Mapping[str, Json], limits: Mapping[str, Json], loc: Loc) -> Iterator[Finding]:
+    """Check that huge pages are whole, and stand beside cpu or memory."""
+    pages = {name: amount for name, amount in limits.items() if name.startswith(_HUGE_PAGES)}
+    for name, amount in pages.items():
+        size, wanted = _read(name.removeprefix(_HUGE_PAGES)), _read(amount)
+        if size and wanted is not None and wanted % size:
+            message = f"{shortened(str(amount))} is no whole number of pages of {name.removeprefix(_HUGE_PAGES)}"
+            yield Finding(loc=(*loc, "limits", name), message=message)
+    if pages and not {"cpu", "memory"} & {*requests, *limits} and not has_expression("".join([*requests, *limits])):
+        message = "huge pages need cpu or memory beside them"
+        yield Finding(loc=(*loc, "limits", next(iter(pages))), message=message, hint="request memory too")
 
 
 def _read(amount: Json) -> int | None:
@@ -86,7 +104,7 @@ def _misspelt(name: str, declared: AbstractSet[str]) -> str | None:
     if has_expression(name) or name in declared or name in _VENDORS:
         return None
     if "/" not in name:
-        if name in _STANDARD or name.startswith("hugepages-"):
+        if name in _STANDARD or name.startswith(_HUGE_PAGES):
             return None
         return "try 'nvidia.com/gpu'" if name in _SHORT else nearest(name, _STANDARD)
     close = closest(name, _VENDORS | declared, cutoff=_CLOSE)

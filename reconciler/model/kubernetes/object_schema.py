@@ -13,6 +13,8 @@ from reconciler.model.workload import Json
 class Schema:
     """The schema of one field or item of an object."""
 
+    # Of a definition of Kubernetes, such as "core.v1.PodSpec"; empty for any other.
+    name: str = ""
     # As in OpenAPI, and "int32", "int64", "quantity", "int-or-string"; empty for anything.
     type: str = ""
     # Of an object, by name; filled in later where definitions refer to each other.
