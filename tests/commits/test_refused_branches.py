@@ -366,6 +366,27 @@ def test_refused_branches_among_many_are_found_by_few_pushes(remote: Remote, rep
     assert len(host.pushes()) <= push._MOST_PUSHES
 
 
+def test_branches_that_are_refused_as_a_whole_wait_for_a_shorter_time(
+    remote: Remote, repository: GitRepository, time: Time, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = Host(remote, "pre-receive")
+    remote.commit("main", FILES)
+    passes = Passes(repository)
+    passes.run()
+    host.refuse(W2)
+    with monkeypatch.context() as patch:
+        patch.setattr(push, "_MOST_PUSHES", 1)
+        assert len(next_pass(passes, 6)) == 2
+    assert not host.is_right("worker-3")
+    time.now += refused_branches.FAULT_PAUSE.total_seconds()
+    assert [line.partition(": ")[0] for line in next_pass(passes, 6)] == [f"branch {W2}"]
+    assert host.is_right("worker-3")
+    host.pushes()
+    time.now += refused_branches.FAULT_PAUSE.total_seconds()
+    assert len(next_pass(passes, 6)) == 1
+    assert host.pushes() == []
+
+
 @pytest.fixture(params=["git", "memory"])
 def either(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Passes, Host | MemoryRepository]]:
     """Open a daemon on a repository in git and on the one in memory, which have to agree."""

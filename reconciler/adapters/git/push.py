@@ -43,7 +43,7 @@ class RefusedMove:
 
     error: OverspillError
     is_of_all: bool
-    """Whether a hook has refused the push as a whole, which may be for the sake of any branch of it."""
+    """Whether a hook has refused several branches as a whole, which may be for the sake of any of them."""
 
 
 RefusedMoves = Mapping[str, RefusedMove]
@@ -84,7 +84,7 @@ def carry_out_apart(branches: RemoteBranches, moves: Sequence[RefUpdate], refuse
     after it. Returns the branches of clusters that stay refused. Raises the error of the output branch where that is
     refused, else as `begin` does.
     """
-    is_of_all = len(refused) == len(moves) > 1 and all(refusal.is_of_all for refusal in refused.values())
+    is_of_all = _is_of_all(moves, refused)
     if branches.output in refused and not is_of_all:
         raise refused[branches.output].error
     output = [move for move in moves if move.branch == branches.output]
@@ -98,7 +98,8 @@ def carry_out_apart(branches: RemoteBranches, moves: Sequence[RefUpdate], refuse
 def carry_out_each(branches: RemoteBranches, moves: Sequence[RefUpdate]) -> RefusedMoves:
     """Push branches of clusters, each of which moves or not for itself; returns those that are refused.
 
-    A push that is refused as a whole is halved, until the branches are found that it is refused for.
+    A push that is refused as a whole is halved, until the branches are found that it is refused for, or the number of
+    pushes is spent: what is left then stays refused as a whole.
     """
     refused: dict[str, RefusedMove] = {}
     groups = [list(moves)] if moves else []
@@ -107,13 +108,17 @@ def carry_out_each(branches: RemoteBranches, moves: Sequence[RefUpdate]) -> Refu
         group = groups.pop(0)
         pushes += 1
         answer = begin(branches, group, together=False)()
-        is_of_all = len(answer) == len(group) > 1 and all(refusal.is_of_all for refusal in answer.values())
-        if is_of_all and pushes + len(groups) + 2 <= _MOST_PUSHES:
+        if _is_of_all(group, answer) and pushes + len(groups) + 2 <= _MOST_PUSHES:
             half = len(group) // 2
             groups += [group[:half], group[half:]]
         else:
             refused.update(answer)
     return refused
+
+
+def _is_of_all(moves: Sequence[RefUpdate], refused: RefusedMoves) -> bool:
+    """Return whether a push was refused as a whole."""
+    return len(refused) == len(moves) and all(refusal.is_of_all for refusal in refused.values())
 
 
 def rehearse(branches: RemoteBranches, commit: CommitId) -> None:
@@ -153,5 +158,5 @@ def _refusals(branches: RemoteBranches, moves: Sequence[RefUpdate], done: Output
         is_of_branch = isinstance(error, InvalidInput) or (isinstance(error, Transient) and error.pause is None)
         if not own or not is_of_branch or isinstance(error, HostKeyChanged):
             raise error
-        refused[branch] = RefusedMove(error=error, is_of_all=_OF_ALL in summary)
+        refused[branch] = RefusedMove(error=error, is_of_all=_OF_ALL in summary and len(moves) > 1)
     return refused

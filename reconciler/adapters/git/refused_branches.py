@@ -14,7 +14,7 @@ from reconciler.model.ids import ClusterName
 REFUSAL_PAUSE = timedelta(minutes=5)
 """Time without a push to a branch that a person has to allow first."""
 FAULT_PAUSE = timedelta(seconds=30)
-"""The same where waiting may help."""
+"""The same where waiting may help, or another branch may be the refused one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,9 +50,9 @@ class RefusedBranches:
         now = monotonic()
         return frozenset(lacking) - {cluster for cluster, paused in self._paused.items() if now < paused.until}
 
-    def note_refused(self, cluster: ClusterName, branch: str, error: OverspillError) -> None:
-        """Note a refusal, which begins a pause."""
-        pause = REFUSAL_PAUSE if isinstance(error, InvalidInput) else FAULT_PAUSE
+    def note_refused(self, cluster: ClusterName, branch: str, error: OverspillError, *, is_certain: bool) -> None:
+        """Note a refusal, which begins a pause: a short one unless it is certain that it is for this branch."""
+        pause = REFUSAL_PAUSE if is_certain and isinstance(error, InvalidInput) else FAULT_PAUSE
         refusal = BranchRefusal(cluster=cluster, branch=branch.removeprefix("refs/heads/"), error=str(error))
         self._paused[cluster] = _Paused(refusal=refusal, until=monotonic() + pause.total_seconds())
 

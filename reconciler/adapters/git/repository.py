@@ -473,7 +473,8 @@ class GitRepository:
         for cluster, stands in stand.items():
             branch = branch_of(self._branches.output, cluster)
             if branch in refused:
-                self._refused.note_refused(cluster, branch, refused[branch].error)
+                answer = refused[branch]
+                self._refused.note_refused(cluster, branch, answer.error, is_certain=not answer.is_of_all)
             elif branch in pushed:
                 self._refused.note_moved(cluster)
                 moved[cluster] = stands
