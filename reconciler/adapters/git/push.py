@@ -77,12 +77,15 @@ def carry_out(branches: RemoteBranches, moves: Sequence[RefUpdate]) -> None:
         raise refusal.error
 
 
-def carry_out_apart(branches: RemoteBranches, moves: Sequence[RefUpdate], refused: RefusedMoves) -> RefusedMoves:
-    """Push again, after the remote has refused some of the branches of a push: the output branch, then each other.
+def carry_out_output(
+    branches: RemoteBranches, moves: Sequence[RefUpdate], refused: RefusedMoves
+) -> tuple[RefusedMoves, list[RefUpdate]]:
+    """Push the output branch alone, if it is to move, after the remote has refused some of the branches of a push.
 
     Branches of clusters are made from the output branch, and the next pass brings them to it, so that they may move
-    after it. Returns the branches of clusters that stay refused. Raises the error of the output branch where that is
-    refused, else as `begin` does.
+    after it. Returns the branches of clusters that were refused for their own sake, and the moves of those that are
+    still to be pushed, each for itself. Raises the error of the output branch where that is refused, else as `begin`
+    does.
     """
     is_of_all = _is_of_all(moves, refused)
     if branches.output in refused and not is_of_all:
@@ -91,8 +94,7 @@ def carry_out_apart(branches: RemoteBranches, moves: Sequence[RefUpdate], refuse
     if output:
         carry_out(branches, output)
     known = {} if is_of_all else refused
-    others = [move for move in moves if move.branch not in {branches.output, *known}]
-    return {**known, **carry_out_each(branches, others)}
+    return known, [move for move in moves if move.branch not in {branches.output, *known}]
 
 
 def carry_out_each(branches: RemoteBranches, moves: Sequence[RefUpdate]) -> RefusedMoves:
@@ -149,12 +151,15 @@ def _refusals(branches: RemoteBranches, moves: Sequence[RefUpdate], done: Output
     if not pushed:
         raise branches.failure(doing(branches, moves[0].branch), done)
     said = branches.remote.redact(done.stderr)
-    blocked = remote_errors.find_branches_in_the_way(said)
+    locked = remote_errors.find_locked_branches(said) - {branches.output}
+    blocked = {*remote_errors.find_branches_in_the_way(said), *locked}
     own = [branch for branch in pushed if summaries[branch] not in _OTHERS_FAULT or branch in blocked]
     refused: dict[str, RefusedMove] = {}
     for branch in own or pushed:
         summary = summaries[branch]
         error = remote_errors.rejection(doing(branches, branch), summary, said, branches.remote, branch=branch)
+        if branch in locked:  # a lock that a dead process has left is no move of the branch
+            error = Transient(str(error))
         is_of_branch = isinstance(error, InvalidInput) or (isinstance(error, Transient) and error.pause is None)
         if not own or not is_of_branch or isinstance(error, HostKeyChanged):
             raise error

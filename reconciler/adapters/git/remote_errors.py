@@ -373,6 +373,7 @@ _LACKING = "shallow update not allowed"
 _REFUSED = re.compile(r"^!\t([^\t\n]*)\t(.*)$", re.MULTILINE)
 _IN_THE_WAY = re.compile(r"'refs/heads/([^']+)' exists; cannot create '([^']+)'")
 """git keeps no branch below the name of another. The second name is the full one of the branch that is refused."""
+_LOCKED = re.compile(r"cannot lock ref '([^']+)': Unable to create ")
 _MAY_NOT = re.compile(
     r"protected (?:branch|ref)|not permitted|not allowed|prohibited|denied|deny|denying|GH006"
     r"|do not have permission|insufficient|unauthori[sz]ed",
@@ -433,6 +434,11 @@ def parse_rejections(listing: bytes) -> list[tuple[str, str]]:
 def find_branches_in_the_way(said: str) -> dict[str, str]:
     """Return the short names of branches in the way, by the full name of the branch that git cannot create for it."""
     return {refused: blocker for blocker, refused in _IN_THE_WAY.findall(said[-_MOST:])}
+
+
+def find_locked_branches(said: str) -> frozenset[str]:
+    """Return the full names of branches whose file the host could not lock: another push has it, or one has died."""
+    return frozenset(_LOCKED.findall(said[-_MOST:]))
 
 
 def rejection(doing: str, summary: str, stderr: str, remote: Remote, *, branch: str) -> OverspillError:

@@ -452,22 +452,26 @@ class GitRepository:
         under_way = push.begin(self._branches, moves) if moves else dict
 
         def end() -> Sequence[Advance]:
-            refused = under_way()
+            refused, rest = under_way(), list[RefUpdate]()
             if refused:
-                refused = push.carry_out_apart(self._branches, moves, refused)
+                refused, rest = push.carry_out_output(self._branches, moves, refused)
             self._branches.tips = Tips(source=self._branches.tips.source, output=new, output_at=self._committed_at(new))
-            self._note_moves(stand, moves, refused)
-            # The others have moved: what fails here, or has moved, is left to the next pass.
-            with suppress(Transient, Conflict):
-                self._note_moves(stand, apart, push.carry_out_each(self._branches, apart))
-            return [advance for advance in branches if advance.cluster not in self._refused]
+            moved = self._note_moves(stand, [move for move in moves if move not in rest], refused)
+            # The output branch has moved: what fails here, or has moved, is left to the next pass.
+            for group in (rest, apart):
+                with suppress(OverspillError):
+                    moved |= self._note_moves(stand, group, push.carry_out_each(self._branches, group))
+            return [advance for advance in branches if advance.cluster in moved]
 
         return end
 
     def _note_moves(
         self, stand: Mapping[ClusterName, Branch], moves: Sequence[RefUpdate], refused: RefusedMoves
-    ) -> None:
-        """Note which branches of clusters were moved to where they `stand`, and which were refused."""
+    ) -> set[ClusterName]:
+        """Note which branches of clusters were moved to where they `stand`, and which were refused.
+
+        Returns the clusters of those that have moved.
+        """
         pushed = {move.branch for move in moves}
         moved: dict[ClusterName, Branch] = {}
         for cluster, stands in stand.items():
@@ -479,6 +483,7 @@ class GitRepository:
                 self._refused.note_moved(cluster)
                 moved[cluster] = stands
         self._branches.note_moved(moved)
+        return {*moved}
 
     def heads(self, prefix: str) -> Mapping[str, CommitId]:
         """List the branches of the remote whose names begin so, with their commits."""
