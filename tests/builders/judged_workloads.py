@@ -458,6 +458,43 @@ TAKEN_SPECS: dict[str, Json] = {
         }
     },
     "scheduling gate": {"schedulingGates": [{"name": "a/b"}]},
+    "host port of a sidecar and of a container": {
+        "initContainers": [
+            {"name": "a", "image": "a", "restartPolicy": "Always", "ports": [{"containerPort": 1, "hostPort": 9}]}
+        ],
+        **main(ports=[{"containerPort": 1, "hostPort": 9}]),
+    },
+    "preference above less than 0": {
+        "affinity": {
+            "nodeAffinity": {
+                "preferredDuringSchedulingIgnoredDuringExecution": [
+                    {
+                        "weight": 1,
+                        "preference": {"matchExpressions": [{"key": "a", "operator": "Gt", "values": ["-1"]}]},
+                    }
+                ]
+            }
+        }
+    },
+    "devices and huge pages in other units": main(
+        resources={
+            "requests": {"nvidia.com/gpu": "1", "hugepages-1Gi": "1Gi"},
+            "limits": {"nvidia.com/gpu": "1000m", "hugepages-1Gi": "1024Mi", "cpu": 1},
+        }
+    ),
+    "names with a part of 70": {"serviceAccountName": "a" * 70, "priorityClassName": "b" * 70},
+    "words that are empty": {
+        "restartPolicy": "",
+        "dnsPolicy": "",
+        "tolerations": [{"key": "a", "operator": "", "value": "b", "effect": ""}],
+        **main(
+            imagePullPolicy="",
+            terminationMessagePolicy="",
+            ports=[{"containerPort": 1, "protocol": ""}],
+            livenessProbe={"httpGet": {"port": 1, "scheme": ""}},
+        ),
+    },
+    "hook that sleeps no time": main(lifecycle={"preStop": {"sleep": {"seconds": 0}}}),
     "hook that sleeps": main(lifecycle={"preStop": {"sleep": {"seconds": 3}}}),
 }
 """Pod specs of a Deployment that an API server takes."""
@@ -517,6 +554,7 @@ REFUSED: dict[str, Manifest] = {
 
 TAKEN: dict[str, Manifest] = {
     **{f"Deployment: {name}": workload(spec) for name, spec in TAKEN_SPECS.items()},
+    "Job: an empty selector": _changed(workload({"restartPolicy": "Never"}, "Job"), "spec.selector", {}),
     "Job: Never": workload({"restartPolicy": "Never", "activeDeadlineSeconds": 9}, "Job"),
     "CronJob: OnFailure": workload({"restartPolicy": "OnFailure"}, "CronJob"),
     "Pod: Never": workload({"restartPolicy": "Never", "activeDeadlineSeconds": 9}, "Pod"),

@@ -143,7 +143,8 @@ def test_signed_push_is_all_that_argo_cd_waits_for_and_others_are_refused(
 def test_burst_that_the_cluster_refuses_is_given_up_and_says_why(
     cluster: Cluster, fleet: Fleet, follow: Callable[..., ArgoCD]
 ) -> None:
-    another = {"matchLabels:\n            app: vllm": "matchLabels:\n            app: another"}
+    others = "matchExpressions:\n            - {key: app, operator: NotIn, values: [vllm]}"
+    another = {"matchLabels:\n            app: vllm": others}
     argo_cd = follow({"templates/vllm.yaml": another})
     with fleet.bursting(missing=3):
         argo_cd.look()

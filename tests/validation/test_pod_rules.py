@@ -145,6 +145,25 @@ def test_a_claim_template_is_a_volume() -> None:
     assert problems(stateful) == [f"{claim}: accessModes is required", f"{claim}: the size is required"]
 
 
+def test_labels_that_an_expression_makes_may_be_those_of_the_selector() -> None:
+    for metadata in ("{{ none }}", {"labels": "{{ none }}"}, {"labels": {"{{ 'app' }}": "web"}}):
+        made = workload({})
+        made["spec"]["template"]["metadata"] = metadata
+        assert problems(made, rendered=False) == []
+
+
+def test_words_of_another_type_in_a_port_are_told_and_compared_with_none() -> None:
+    ports = [
+        {"containerPort": 1, "hostPort": 9, "protocol": ["TCP"]},
+        {"containerPort": 1, "hostPort": 8, "hostIP": {}},
+    ]
+    found = problems(workload(main(ports=ports)))
+    assert [one.partition(": ")[2] for one in found] == [
+        "Kubernetes takes a text here, not a list",
+        "Kubernetes takes a text here, not a mapping",
+    ]
+
+
 def test_labels_of_pods_have_the_syntax_of_labels() -> None:
     assert problems(workload({}, labels={"a": "b c"})) == [
         "spec.template.metadata.labels.a: 'b c' cannot be the value of a label"
@@ -159,6 +178,20 @@ def test_labels_of_pods_have_the_syntax_of_labels() -> None:
         {**mounted("/a"), "volumes": [{"name": "{{ cluster.name }}"}]},
         main(env=[{"name": "{{ cluster.name }}", "value": "a"}], livenessProbe={"exec": "{{ none }}"}),
         main(resources={"requests": {"cpu": "{{ 4 }}"}, "limits": {"cpu": 1, "nvidia.com/gpu": "{{ 0.5 }}"}}),
+        main(resources={"requests": {"nvidia.com/gpu": 1}, "limits": "{{ none }}"}),
+        {**mounted("/a"), "volumes": "{{ none }}"},
+        {**main(resources={"claims": [{"name": "a"}]}), "resourceClaims": "{{ none }}"},
+        {
+            "affinity": {
+                "nodeAffinity": {
+                    "requiredDuringSchedulingIgnoredDuringExecution": {
+                        "nodeSelectorTerms": [
+                            {"matchExpressions": [{"key": "a", "operator": "In", "values": "{{ none }}"}]}
+                        ]
+                    }
+                }
+            }
+        },
     ],
 )
 def test_an_expression_is_judged_once_it_is_rendered(spec: Json) -> None:

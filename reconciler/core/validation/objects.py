@@ -101,7 +101,9 @@ def _check(
         metadata = kubernetes.definition(kubernetes.OBJECT_META)
         yield from check_value(manifest.get("metadata"), metadata, (*loc, "metadata"), judgement)
     is_custom = schema is None or group_kind(manifest) in schemas.custom
-    rule_judgement = RuleJudgement(rendered=judgement.rendered, partial=is_custom, claims=_claims(manifest))
+    rule_judgement = RuleJudgement(
+        rendered=judgement.rendered, partial=is_custom, claims=_claims(manifest, rendered=judgement.rendered)
+    )
     if schema is not None and not is_custom:
         yield from check_rules(RULES, manifest, schema, loc, rule_judgement)
     for site in pod_template_sites(manifest, kinds):
@@ -120,11 +122,14 @@ def _check(
             yield from check_labels(at(manifest, tuple(map(str, labels))), (*loc, *labels), rule_judgement)
 
 
-def _claims(manifest: Mapping[str, Json]) -> frozenset[str]:
-    """Return the names of the claim templates of an object, which are volumes of its pods."""
+def _claims(manifest: Mapping[str, Json], *, rendered: bool) -> frozenset[str] | None:
+    """Return the names of the claim templates of an object, which are volumes of its pods; None where they are open."""
     templates = at(manifest, ("spec", "volumeClaimTemplates"))
-    names = (at(item, ("metadata", "name")) for item in (templates if isinstance(templates, list) else ()))
-    return frozenset(name for name in names if isinstance(name, str))
+    if isinstance(templates, str) and not rendered:
+        return None
+    names = [at(item, ("metadata", "name")) for item in (templates if isinstance(templates, list) else ())]
+    texts = frozenset(name for name in names if isinstance(name, str))
+    return None if not rendered and any(map(has_expression, texts)) else texts
 
 
 def _schema(manifest: Mapping[str, Json], schemas: ObjectSchemas) -> Schema | None:

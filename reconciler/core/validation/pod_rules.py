@@ -85,7 +85,7 @@ _FIELD = Syntax(
     takes=lambda text: (
         re.fullmatch(
             r"metadata\.(name|namespace|uid|labels|annotations)|metadata\.(labels|annotations)\['[^']+'\]"
-            r"|spec\.(nodeName|serviceAccountName)|status\.(hostIP|hostIPs|podIP|podIPs)",
+            r"|spec\.(nodeName|serviceAccountName|host)|status\.(hostIP|hostIPs|podIP|podIPs)",
             text,
         )
         is not None
@@ -128,6 +128,8 @@ def _selects(*, of_nodes: bool) -> Rule:
     def check(place: Place) -> Iterator[Finding]:
         operator, values = place.text("operator"), place.value.get("values")
         number = len(values) if isinstance(values, list) else 0
+        if isinstance(values, str) and place.is_open("values"):
+            return
         if operator in ("In", "NotIn") and not number:
             yield place.finding(f"{operator} needs values", f"try {operator} with a list, or Exists", "values")
         elif operator in ("Exists", "DoesNotExist") and number:
@@ -139,9 +141,9 @@ def _selects(*, of_nodes: bool) -> Rule:
 
 
 def _containers(place: Place) -> Iterator[Finding]:
-    if place.value.get("containers") == []:
+    if place.value.get("containers") == [] and not place.judgement.partial:
         yield place.finding("a pod has at least one container", "keep one of them", "containers")
-    if place.value.get("ephemeralContainers"):
+    if place.get("ephemeralContainers"):
         message = "only a pod that runs has ephemeral containers"
         yield place.finding(message, "leave them out, or try initContainers", "ephemeralContainers")
     seen = set[str]()
@@ -176,18 +178,21 @@ def _whole_pod(place: Place) -> Iterator[Finding]:
 
 def _ports(place: Place) -> Iterator[Finding]:
     """Check ports of the nodes, which one container alone can have, and those of a pod on the network of its node."""
-    is_host, seen = place.value.get("hostNetwork") is True, set[tuple[Json, ...]]()
+    is_host, of_pod = place.value.get("hostNetwork") is True, set[tuple[int, str, str]]()
     for container in place.objects(*_CONTAINERS):
-        runs_beside = container.states("restartPolicy") or "containers" in container.loc
+        # API servers compare the ports of each init container with one another alone, be it a sidecar or not.
+        seen = of_pod if container.loc[-2] == "containers" else set[tuple[int, str, str]]()
         for entry in container.objects("ports"):
             number, own = entry.number("hostPort"), entry.number("containerPort")
             if not number:
                 continue
-            if is_host and own is not None and number != own:
+            if is_host and seen is of_pod and own is not None and number != own:
                 message = f"on the network of the node, {number} would have to be the containerPort, {own}"
                 yield entry.finding(message, "leave hostPort out", "hostPort")
-            key = (number, entry.value.get("protocol") or "TCP", entry.value.get("hostIP") or "")
-            if key in seen and runs_beside:
+            if entry.is_open("protocol", "hostIP"):
+                continue
+            key = (number, entry.text("protocol") or "TCP", entry.text("hostIP") or "")
+            if key in seen:
                 yield entry.finding(f"{number} is there twice", "give it another number", "hostPort")
             seen.add(key)
 
@@ -195,7 +200,9 @@ def _ports(place: Place) -> Iterator[Finding]:
 def _mounts(place: Place) -> Iterator[Finding]:
     volumes = {volume.text("name"): volume for volume in place.objects("volumes")}
     # A controller may add volumes, and so may an expression that is not rendered.
-    complete = not place.judgement.partial and None not in volumes
+    claims = place.judgement.claims
+    complete = not (place.judgement.partial or claims is None or None in volumes or place.is_open("volumes"))
+    known = {*volumes, *(claims or ())}
     for container in place.objects(*_CONTAINERS):
         paths = Counter(mount.text("mountPath") for mount in container.objects("volumeMounts"))
         for mount in container.objects("volumeMounts"):
@@ -203,22 +210,27 @@ def _mounts(place: Place) -> Iterator[Finding]:
             if path is not None and paths[path] > 1:
                 paths[path] = 0
                 yield mount.finding(f"{shortened(path)!r} is mounted twice", "", "mountPath")
-            if complete and name is not None and name not in {*volumes, *place.judgement.claims}:
+            if complete and name is not None and name not in known:
                 yield mount.finding(f"there is no volume {shortened(name)!r}", "", "name")
             security = container.object("securityContext")
             privileged = security is not None and security.value.get("privileged") not in (None, False)
-            if mount.text("mountPropagation") == "Bidirectional" and not privileged:
+            is_told = privileged or container.is_open("securityContext")
+            if mount.text("mountPropagation") == "Bidirectional" and not is_told:
                 message = "only a privileged container propagates its mounts both ways"
                 yield mount.finding(message, "try HostToContainer", "mountPropagation")
         for device in container.objects("volumeDevices"):
             volume = volumes.get(device.text("name"))
-            if volume is not None and not (volume.states("persistentVolumeClaim") or volume.states("ephemeral")):
+            if (
+                volume is not None
+                and device.text("name") not in (claims or ())
+                and not (volume.states("persistentVolumeClaim") or volume.states("ephemeral"))
+            ):
                 yield device.finding("only the volume of a claim is a device", "mount it instead", "name")
 
 
 def _resource_claims(place: Place) -> Iterator[Finding]:
     claims = {claim.text("name") for claim in place.objects("resourceClaims")}
-    if place.judgement.partial or None in claims:
+    if place.judgement.partial or None in claims or place.is_open("resourceClaims"):
         return
     for container in place.objects(*_CONTAINERS):
         resources = container.object("resources")
@@ -236,7 +248,7 @@ def _hooks(place: Place) -> Iterator[Finding]:
         hook = lifecycle.object("preStop") if lifecycle is not None else None
         sleep = hook.object("sleep") if hook is not None else None
         seconds = sleep.number("seconds") if sleep is not None else None
-        if sleep is not None and grace is not None and seconds is not None and not 0 < seconds <= max(grace, 1):
+        if sleep is not None and grace is not None and seconds is not None and not 0 <= seconds <= max(grace, 1):
             message = f"{seconds} s are not within terminationGracePeriodSeconds, {grace}"
             yield sleep.finding(message, "sleep less, or raise that", "seconds")
 
@@ -273,7 +285,7 @@ def _container(place: Place) -> Iterator[Finding]:
 
 
 def _variable(place: Place) -> Iterator[Finding]:
-    if place.states("valueFrom") and place.get("value") not in (None, ""):
+    if place.get("valueFrom") is not None and place.get("value") not in (None, ""):
         yield place.finding("a variable has a value or valueFrom, not both", "leave one of them out")
 
 
@@ -301,6 +313,13 @@ def _toleration(place: Place) -> Iterator[Finding]:
 def _node_terms(place: Place) -> Iterator[Finding]:
     if place.value.get("nodeSelectorTerms") == []:
         yield place.finding("at least one term is required", "", "nodeSelectorTerms")
+
+
+def _required_values(place: Place) -> Iterator[Finding]:
+    """Check the values of required labels: those of preferred ones are taken as they are, and fields are no labels."""
+    for term in place.objects("nodeSelectorTerms"):
+        for requirement in term.objects("matchExpressions"):
+            yield from all_like(_LABEL_VALUE, "values")(requirement)
 
 
 def _node_fields(place: Place) -> Iterator[Finding]:
@@ -350,12 +369,14 @@ def _mount(place: Place) -> Iterator[Finding]:
 
 
 def _claim(place: Place) -> Iterator[Finding]:
-    if place.judgement.partial or place.has_strangers():
+    if place.judgement.partial or place.has_strangers() or place.is_open("resources"):
         return
     if not place.value.get("accessModes"):
         yield place.finding("accessModes is required", "try [ReadWriteOnce]")
     resources = place.object("resources")
     requests = resources.value.get("requests") if resources is not None else None
+    if resources is not None and resources.is_open("requests"):
+        return
     if not isinstance(requests, Mapping) or requests.get("storage") is None:
         yield place.finding("the size is required", "add resources: {requests: {storage: 1Gi}}")
 
@@ -396,9 +417,14 @@ def _selector(place: Place) -> Iterator[Finding]:
     if not selector.value.get("matchLabels") and not selector.value.get("matchExpressions"):
         yield place.finding("an empty selector would take all pods of the namespace", "name a label", "selector")
     metadata = template.object("metadata") if template is not None else None
+    if (template is not None and template.is_open("metadata")) or (metadata is not None and metadata.is_open("labels")):
+        return
     wanted, labels = selector.object("matchLabels"), metadata.object("labels") if metadata is not None else None
     for key in wanted.value if wanted is not None else ():
-        value, has = wanted.get(key) if wanted is not None else None, labels.value.get(key) if labels else None
+        value, has = (
+            wanted.get(key) if wanted is not None else None,
+            labels.value.get(key, "") or "" if labels and key in labels.value else None,
+        )
         is_known = isinstance(value, str) and not place.judgement.is_open(key) and not place.judgement.is_open(has)
         if template is not None and is_known and is_label_value(str(value)) and value != has:
             message = f"the pods do not have {shortened(key)}: {shortened(str(value))}"
@@ -429,7 +455,10 @@ def _deadline(place: Place) -> Iterator[Finding]:
 
 
 def _job(place: Place) -> Iterator[Finding]:
-    if place.states("selector") and place.value.get("manualSelector") is not True:
+    is_manual = place.value.get("manualSelector") is True or place.is_open("manualSelector")
+    selector = place.object("selector")
+    is_empty = selector is not None and not any(selector.value.values())
+    if place.states("selector") and not is_manual and not is_empty:
         message = "Kubernetes makes the selector of a Job"
         yield place.finding(message, "leave it out, or set manualSelector: true", "selector")
     template, failures = place.object("template"), place.states("podFailurePolicy")
@@ -538,12 +567,11 @@ RULES: Mapping[str, Sequence[Rule]] = {
     "core.v1.PersistentVolumeClaimSpec": (_claim,),
     "core.v1.VolumeMount": (filled("mountPath", "name"), below("subPath", "subPathExpr"), _mount),
     "core.v1.Toleration": (_toleration,),
-    "core.v1.NodeSelector": (_node_terms,),
+    "core.v1.NodeSelector": (_node_terms, _required_values),
     "core.v1.NodeSelectorTerm": (_node_fields,),
     "core.v1.NodeSelectorRequirement": (
         _selects(of_nodes=True),
         like(_LABEL_KEY, "key"),
-        all_like(_LABEL_VALUE, "values"),
     ),
     "core.v1.PreferredSchedulingTerm": (within(1, 100, "weight", "weight"),),
     "core.v1.WeightedPodAffinityTerm": (within(1, 100, "weight", "weight"),),

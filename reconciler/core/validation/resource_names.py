@@ -56,13 +56,18 @@ def _check_resources(resources: Mapping[str, Json], loc: Loc, declared: Abstract
             if _is_extended(name) and (_read(amount) or 0) % ONE:
                 message = f"devices are whole, and {shortened(str(amount))} is no whole number of them"
                 yield Finding(loc=(*loc, field, name), message=message, hint="try 1")
+    # An expression may be all the requests or limits, or the name of one.
+    parts = [resources.get(name) for name in _PARTS]
+    is_open = has_expression(
+        "".join(text for part in parts for text in (part if isinstance(part, dict) else [str(part)]))
+    )
     for name, amount in requests.items():
         limit = limits.get(name)
         wanted, most = _read(amount), _read(limit)
         if not _is_extended(name) and wanted is not None and most is not None and wanted > most:
             message = f"the request of {shortened(str(amount))} is more than the limit of {shortened(str(limit))}"
             yield Finding(loc=(*loc, "requests", name), message=message, hint="raise the limit, or request less")
-        unlike = str(limit) != str(amount) and not has_expression(f"{amount}{limit}")
+        unlike = (limit is not None or not is_open) and wanted != most and not has_expression(f"{amount}{limit}")
         # API servers take a request for devices and huge pages only beside the same limit: none is overcommitted.
         if unlike and (_is_extended(name) or name.startswith(_HUGE_PAGES)):
             what = "huge pages" if name.startswith(_HUGE_PAGES) else "devices"
@@ -70,7 +75,8 @@ def _check_resources(resources: Mapping[str, Json], loc: Loc, declared: Abstract
             yield Finding(
                 loc=(*loc, "requests", name), message=f"{what} are requested only up to their limit", hint=hint
             )
-    yield from _check_huge_pages(requests, limits, loc)
+    if not is_open:
+        yield from _check_huge_pages(requests, limits, loc)
 
 
 _PARTS = ("requests", "limits")
@@ -84,7 +90,7 @@ def _check_huge_pages(requests: Mapping[str, Json], limits: Mapping[str, Json], 
         if size and wanted is not None and wanted % size:
             message = f"{shortened(str(amount))} is no whole number of pages of {name.removeprefix(_HUGE_PAGES)}"
             yield Finding(loc=(*loc, "limits", name), message=message)
-    if pages and not {"cpu", "memory"} & {*requests, *limits} and not has_expression("".join([*requests, *limits])):
+    if pages and not {"cpu", "memory"} & {*requests, *limits}:
         message = "huge pages need cpu or memory beside them"
         yield Finding(loc=(*loc, "limits", next(iter(pages))), message=message, hint="request memory too")
 

@@ -7,7 +7,7 @@ of a wrong type are left to `values`, and texts with an expression pass until th
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -18,7 +18,9 @@ from reconciler.text.findings import Finding, Loc, shortened
 
 _LABEL = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
 _DNS_LABEL = re.compile(_LABEL)
-_DNS_SUBDOMAIN = re.compile(rf"{_LABEL}(\.{_LABEL})*")
+_PART = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+"""A part of a subdomain. API servers bound the whole of it alone."""
+_DNS_SUBDOMAIN = re.compile(rf"{_PART}(\.{_PART})*")
 _MAX_SUBDOMAIN = 253
 _PORT_NAME = re.compile(r"(?=.{1,15}$)(?=.*[a-z])[a-z0-9]+(-[a-z0-9]+)*")
 MAX_PORT = 65535
@@ -32,8 +34,8 @@ class RuleJudgement:
     rendered: bool
     # Whether a controller completes the pod, so that nothing is required of it.
     partial: bool
-    # Volumes that the controller adds, such as those of claim templates.
-    claims: frozenset[str] = frozenset()
+    # Volumes that the controller adds, such as those of claim templates; None where an expression names one.
+    claims: frozenset[str] | None = frozenset()
 
     def is_open(self, value: Json) -> bool:
         """Return whether an expression decides a value."""
@@ -68,6 +70,11 @@ class Place:
         """Return whether a field is stated, be it by an expression."""
         return self.value.get(name) is not None
 
+    def is_open(self, *names: str) -> bool:
+        """Return whether an expression decides one of these fields, or an item of one."""
+        values = (self.value.get(name) for name in names)
+        return any(map(self.judgement.is_open, (item for value in values for item in _items(value))))
+
     def texts(self, name: str) -> Iterator[tuple[str, Loc]]:
         """Yield the texts of a list, each with its place."""
         items = self.value.get(name)
@@ -101,6 +108,10 @@ class Place:
         return Place(
             value=value, schema=schema or Schema(type="object"), loc=(*self.loc, *path), judgement=self.judgement
         )
+
+
+def _items(value: Json) -> Iterable[Json]:
+    return value if isinstance(value, list | Mapping) else (value,)
 
 
 Rule: TypeAlias = Callable[[Place], Iterator[Finding]]

@@ -19,6 +19,22 @@ from reconciler.text.spelling import nearest
 MAX_FINDINGS = 20
 """Findings about one object; further ones are not sought."""
 
+_WORDS_WITH_DEFAULTS: Mapping[str, tuple[str, ...]] = {
+    "apps.v1.DaemonSetUpdateStrategy": ("type",),
+    "apps.v1.DeploymentStrategy": ("type",),
+    "apps.v1.StatefulSetPersistentVolumeClaimRetentionPolicy": ("whenDeleted", "whenScaled"),
+    "apps.v1.StatefulSetSpec": ("podManagementPolicy",),
+    "batch.v1.CronJobSpec": ("concurrencyPolicy",),
+    "core.v1.Container": ("imagePullPolicy", "terminationMessagePolicy"),
+    "core.v1.ContainerPort": ("protocol",),
+    "core.v1.HTTPGetAction": ("scheme",),
+    "core.v1.ImageVolumeSource": ("pullPolicy",),
+    "core.v1.PodSpec": ("dnsPolicy", "restartPolicy"),
+    "core.v1.ServicePort": ("protocol",),
+    "core.v1.ServiceSpec": ("externalTrafficPolicy", "sessionAffinity", "type"),
+    "core.v1.Toleration": ("effect", "operator"),
+}
+"""Fields whose default API servers put in the place of an empty word, by definition. Charts leave such words empty."""
 _INT32 = 1 << 31
 
 
@@ -79,7 +95,10 @@ def _check_object(value: Mapping[str, Json], schema: Schema, loc: Loc, judgement
     if not strangers:
         for name in missing:
             yield Finding(loc=loc, message=f"{name} is required")
+    unset = _WORDS_WITH_DEFAULTS.get(schema.name, ())
     for name, item in value.items():
+        if item == "" and name in unset:
+            continue
         below = fields.get(name, schema.values)
         if below is not None and below.type:
             yield from _check(item, below, (*loc, name), judgement)
