@@ -12,8 +12,9 @@ import os
 import secrets
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from functools import cache
 from pathlib import Path
 
 from tests.e2e.api_server import Access, ApiServer, Json, Refused
@@ -321,3 +322,29 @@ class Cluster:
                 "users": [{"name": user, "user": {"token": token}}],
             }
             (self._home / f"{user}.kubeconfig").write_text(json.dumps(config))
+
+
+@contextlib.contextmanager
+def lone_server(home: Path, namespace: str) -> Iterator[Cluster]:
+    """Start an API server alone, with a namespace: nothing but its validation is asked."""
+    made = Cluster(home.name, home, controllers=False)
+    made.ensure_namespace(namespace)
+    made.call("POST", f"/api/v1/namespaces/{namespace}/serviceaccounts", {"metadata": {"name": "default"}})
+    yield made
+    made.stop()
+
+
+def path_of(server: Cluster, manifest: Json) -> str:
+    """Return where the objects of a kind are, as the server says."""
+    version, kind = manifest["apiVersion"], manifest["kind"]
+    root = f"/apis/{version}" if "/" in version else f"/api/{version}"
+    namespace = manifest["metadata"].get("namespace")
+    around = f"/namespaces/{namespace}" if namespace else ""
+    return f"{root}{around}/{_plural(server, root, kind)}"
+
+
+@cache
+def _plural(server: Cluster, root: str, kind: str) -> str:
+    resources = server.call("GET", root)["resources"]
+    (name,) = (entry["name"] for entry in resources if entry["kind"] == kind and "/" not in entry["name"])
+    return str(name)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from functools import cache
 
 import pytest
 import yaml
@@ -14,7 +13,7 @@ from reconciler.core.schema.yaml import emit
 from reconciler.model.kubernetes.object_schema import NO_SCHEMAS
 from tests.builders.immutable_objects import CHANGES, FREE_CHANGES, NAMESPACE, FieldChange
 from tests.e2e.api_server import Json, Refused
-from tests.e2e.control_plane import Cluster, missing
+from tests.e2e.control_plane import Cluster, lone_server, missing, path_of
 
 
 @pytest.fixture(scope="module")
@@ -22,27 +21,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Start an API server alone: nothing but its validation is asked."""
     if reason := missing(("etcd", "kube-apiserver")):
         pytest.skip(reason)
-    made = Cluster("immutable", tmp_path_factory.mktemp("clusters") / "immutable", controllers=False)
-    made.ensure_namespace(NAMESPACE)
-    made.call("POST", f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts", {"metadata": {"name": "default"}})
-    yield made
-    made.stop()
-
-
-def path_of(server: Cluster, manifest: Json) -> str:
-    """Return where the objects of a kind are, as the server says."""
-    version, kind = manifest["apiVersion"], manifest["kind"]
-    root = f"/apis/{version}" if "/" in version else f"/api/{version}"
-    namespace = manifest["metadata"].get("namespace")
-    around = f"/namespaces/{namespace}" if namespace else ""
-    return f"{root}{around}/{_plural(server, root, kind)}"
-
-
-@cache
-def _plural(server: Cluster, root: str, kind: str) -> str:
-    resources = server.call("GET", root)["resources"]
-    (name,) = (entry["name"] for entry in resources if entry["kind"] == kind and "/" not in entry["name"])
-    return str(name)
+    with lone_server(tmp_path_factory.mktemp("clusters") / "immutable", NAMESPACE) as made:
+        yield made
 
 
 def written(before: Json, after: Json) -> Json:

@@ -8,9 +8,7 @@ import pytest
 
 from tests.builders.judged_workloads import NAMESPACE, REFUSED, TAKEN
 from tests.e2e.api_server import Json, Refused
-from tests.e2e.control_plane import Cluster, missing
-
-PLURALS = {"Pod": "pods", "CronJob": "cronjobs", "Job": "jobs", "DaemonSet": "daemonsets"}
+from tests.e2e.control_plane import Cluster, lone_server, missing, path_of
 
 
 @pytest.fixture(scope="module")
@@ -18,19 +16,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Start an API server alone: nothing but its validation is asked."""
     if reason := missing(("etcd", "kube-apiserver")):
         pytest.skip(reason)
-    made = Cluster("judged", tmp_path_factory.mktemp("clusters") / "judged", controllers=False)
-    made.ensure_namespace(NAMESPACE)
-    made.call("POST", f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts", {"metadata": {"name": "default"}})
-    yield made
-    made.stop()
+    with lone_server(tmp_path_factory.mktemp("clusters") / "judged", NAMESPACE) as made:
+        yield made
 
 
 def ask(server: Cluster, manifest: Json) -> None:
     """Ask the server for the object, which it does not keep; an unknown field is an error as well."""
-    version, kind = manifest["apiVersion"], manifest["kind"]
-    root = f"/apis/{version}" if "/" in version else f"/api/{version}"
-    plural = PLURALS.get(kind, f"{kind.lower()}s")
-    server.call("POST", f"{root}/namespaces/{NAMESPACE}/{plural}?dryRun=All&fieldValidation=Strict", manifest)
+    server.call("POST", f"{path_of(server, manifest)}?dryRun=All&fieldValidation=Strict", manifest)
 
 
 @pytest.mark.parametrize("manifest", REFUSED.values(), ids=REFUSED)
