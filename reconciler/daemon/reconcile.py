@@ -18,7 +18,6 @@ import structlog
 from reconciler.bulkhead import Seam, attempt
 from reconciler.core.commits import events
 from reconciler.core.commits.branch_loss import loss_problem, shared_problem
-from reconciler.core.commits.branch_refusal import refusal_problem
 from reconciler.core.commits.commit_date import LONGEST_AHEAD
 from reconciler.core.commits.templates import PassTemplates, render_templates
 from reconciler.core.commits.trailers import naming_branch
@@ -161,7 +160,7 @@ class PassDecision:
     @property
     def refusal_problems(self) -> tuple[Problem, ...]:
         """The branches of clusters that the remote refuses."""
-        return tuple(map(refusal_problem, self.tips.refused))
+        return tuple(refusal.problem for refusal in self.tips.refused)
 
     @property
     def shared_problems(self) -> tuple[Problem, ...]:
