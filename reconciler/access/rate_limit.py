@@ -35,7 +35,7 @@ def parse_rate(text: str) -> Rate:
 class Buckets:
     """The bucket of each caller. Not safe to use from several threads.
 
-    Beyond `most` callers the one whose last call is oldest is forgotten, and would begin anew with a full bucket.
+    Beyond `most` callers the one whose last call is oldest is forgotten, and would begin with a full bucket.
     """
 
     def __init__(self, rate: Rate, *, most: int = 10_000) -> None:

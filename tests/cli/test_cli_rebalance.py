@@ -1,4 +1,4 @@
-"""`rebalance`: what a workload has elsewhere, shared out anew because a person asks for it."""
+"""`rebalance`: what a workload has elsewhere, shared out again because a person asks for it."""
 
 from __future__ import annotations
 

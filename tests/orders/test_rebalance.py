@@ -1,4 +1,4 @@
-"""What a workload has elsewhere, shared out anew: as if nothing stood, and left alone by every later pass."""
+"""What a workload has elsewhere, shared out again: as if nothing stood, and left alone by every later pass."""
 
 from __future__ import annotations
 

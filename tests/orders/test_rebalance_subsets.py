@@ -1,4 +1,4 @@
-"""What a workload has elsewhere by a WorkloadSpread, shared out anew: its subsets in order, as if nothing stood."""
+"""What a workload has elsewhere by a WorkloadSpread, shared out again: its subsets in order, as if nothing stood."""
 
 from __future__ import annotations
 

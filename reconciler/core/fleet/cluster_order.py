@@ -342,7 +342,7 @@ class ClusterOrder:
         spread = self._desired.policies[workload].spread
         if workload.request:
             message = "not among the clusters of the request"
-            remedy = "ask for it anew, with this cluster among the others"
+            remedy = "ask for it again, with this cluster among the others"
         elif name == self._desired.workspaces[workload.workspace].primary:
             message, remedy = "the primary cluster itself", ""
         elif spread is not None:

@@ -90,7 +90,7 @@ def quota_left(finder: CandidateFinder, workload: WorkloadId, candidate: Candida
 def refuse_over_quota(
     policy: BurstPolicy, quota: SubsetQuota, has: int, place: ClusterSubset, *, before: int
 ) -> Refusal:
-    """Refuse a cluster for a subset that has as many replicas as it may, or comes to have them from `before`."""
+    """Refuse a cluster for a subset that has as many replicas as it may, or gets them beside those of `before`."""
     name = sanitize(quota.subset.name)
     verb = "has" if before >= has else "comes to"
     return Refusal(

@@ -444,7 +444,7 @@ class CandidateFinder:
         """Return why a candidate takes nothing, whatever is free there; `here` are the replicas that it has."""
         cluster, record = candidate.cluster, self._working_plan.requests.get(workload)
         if record is not None and cluster in record.avoids:
-            message, remedy = "it failed there, was idle there, or was ended there", "ask for it anew to try again"
+            message, remedy = "it failed there, was idle there, or was ended there", "ask for it again to try again"
             return Refusal(cluster=cluster, reason=Reason.AVOIDED, message=message, remedy=remedy)
         refusal = refuse(
             self._inputs,

@@ -189,7 +189,7 @@ class _Rebalance:
         total, placed = self.held.total(), sum(assignment.counts.values())
         if placed != total:
             raise InvalidInput(
-                f"rebalancing {self.workload}: shared out anew, {placed} of its {count(total, 'replica')} would have a"
+                f"rebalancing {self.workload}: shared out again, {placed} of its {count(total, 'replica')} would have a"
                 f" place within {self.policy.slot_file}{describe_first_remedy(assignment.refusals)}"
             )
 

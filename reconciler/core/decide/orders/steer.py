@@ -78,7 +78,7 @@ def find_workload(inputs: PassInput, text: str) -> WorkloadId:
         if placement.is_called(text):
             raise InvalidInput(f"{text} is a placement; name its workload: {placement.workload}")
     if any(text in (str(workload), workload.name) for workload in workloads):
-        raise InvalidInput(f"{text} is a request, whose clusters were chosen when it was made (ask for it anew)")
+        raise InvalidInput(f"{text} is a request, whose clusters were chosen when it was made (ask for it again)")
     near = closest(text, (name for workload in bursting for name in (workload.name, str(workload))))
     names = join_names(map(str, bursting)) or "none"
     hint = f"did you mean {near}?" if near else f"there are: {names}"

@@ -61,7 +61,7 @@ def describe_repetition(unit: PlacementUnit, demand: Demand, placements: Sequenc
         return describe_second_run(0, demand.primary, copy="a copy", started=started)
     # 2. It has begun elsewhere, and is no gang, which is one copy however large.
     if placements and unit.is_lone_run:
-        return f"it began on {join_names(place.where for place in placements)}, and another part would begin anew"
+        return f"it began on {join_names(place.where for place in placements)}, and a part would begin again"
     # 3. Its pods may get a node at home at any time.
     if demand.reported and not demand.held:
         return (

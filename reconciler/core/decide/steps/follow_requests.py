@@ -145,7 +145,7 @@ def _follow(inputs: PassInput, working_plan: WorkingPlan, record: RequestRecord,
         working_plan.suppress(Suppressed(workload=workload, reason=Reason.REQUEST_FIXED, message=message))
     # 2. The request has ended.
     elif record.ended is not None:
-        message = f"it is {record.ended.status} and does not begin again; ask for it anew under another name"
+        message = f"it is {record.ended.status} and does not begin again; ask for it again under another name"
         working_plan.suppress(Suppressed(workload=workload, reason=Reason.REQUEST_FIXED, message=message))
     # 3. The request waits: every field may change.
     elif not working_plan.of(workload):
@@ -194,7 +194,7 @@ def _follow_placed(
     if fixed:
         message = (
             f"it has a placement, so {join_names(fixed)} cannot change;"
-            " delete the file and ask for it anew under another name"
+            " delete the file and ask for it again under another name"
         )
         working_plan.suppress(Suppressed(workload=record.workload, reason=Reason.REQUEST_FIXED, message=message))
 

@@ -47,7 +47,7 @@ class Cause:
 FORBIDDEN = Cause(why=EndReason.POLICY, must_go=True)
 """Files no longer allow it there."""
 REBALANCED = Cause(why=EndReason.REQUESTED, must_go=True)
-"""A person wants its replicas to be shared out anew."""
+"""A person wants its replicas to be shared out again."""
 CLUSTER_LOST = Cause(why=EndReason.CLUSTER_LOST, told=Reason.CLUSTER_LOST)
 """Its cluster has been lost for too long."""
 NO_NODE = Cause(why=EndReason.FAILED, takes=lambda unit: unit.is_loose)
