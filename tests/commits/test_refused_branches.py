@@ -12,7 +12,7 @@ from reconciler.adapters.git import GitRepository, push, refused_branches
 from reconciler.adapters.git.branches import RemoteBranches
 from reconciler.adapters.git.push import RefUpdate, RefusedMove
 from reconciler.errors import InvalidInput, LostBranch, Transient
-from reconciler.model.ids import ClusterName
+from reconciler.model.ids import ClusterName, CommitId
 from reconciler.model.tree import branch_of
 from tests.builders.passes import BRANCHES, SOURCE_FILES, Passes
 from tests.builders.remote import Remote
@@ -35,7 +35,9 @@ class Host:
     def refuse(self, *branches: str) -> None:
         refused = "|".join(f"refs/heads/{branch}" for branch in branches) or "none"
         judge = f"case $ref in {refused}) echo hands off >&2; exit 1;; esac"
-        each, whole = (judge, "") if self.way == "update" else ("", judge)
+        each, whole = (judge if self.way == way else "" for way in WAYS)
+        if self.way == "reference-transaction":
+            self._hook(self.way, f"[ $1 = prepared ] || exit 0\nwhile read old new ref; do\n{judge}\ndone")
         self._hook("update", f"ref=$1\n{each}")
         received = self.remote.path / "received"
         self._hook(
@@ -386,6 +388,56 @@ def test_branches_that_are_refused_as_a_whole_wait_for_a_shorter_time(
     time.now += refused_branches.FAULT_PAUSE.total_seconds()
     assert len(next_pass(passes, 6)) == 1
     assert host.pushes() == []
+
+
+@pytest.fixture
+def aborting(remote: Remote) -> Host:
+    """Return a host whose hook ends the server, so that it names no branch."""
+    remote.commit("main", FILES)
+    return Host(remote, "reference-transaction")
+
+
+def test_branch_whose_push_a_hook_aborts_without_naming_it_costs_the_others_nothing(
+    aborting: Host, repository: GitRepository, time: Time
+) -> None:
+    passes = Passes(repository)
+    passes.run()
+    stood = aborting.tips("placements", W1, W2, W3)
+    aborting.refuse(W2)
+    (line,) = next_pass(passes, 6)
+    assert line.startswith(f"branch {W2}: the remote refuses it")
+    assert "hands off" in line
+    assert "the reference-transaction hook of the host asks for" in line
+    assert sum(placement.replicas for placement in passes.placements()) == 6
+    assert [tip == before for tip, before in zip(aborting.tips("placements", W1, W2, W3), stood, strict=True)] == [
+        False,
+        True,  # worker-1 is the cluster that bursts
+        True,
+        False,
+    ]
+    assert next_pass(passes, 0, after=700) == []
+    assert passes.placements() == []
+    aborting.refuse("placements")
+    with pytest.raises(Transient, match=r"pushing placements to .*hands off"):
+        next_pass(passes, 6)
+    aborting.refuse()
+    time.now += refused_branches.FAULT_PAUSE.total_seconds()
+    assert next_pass(passes, 6) == []
+    assert aborting.is_right("worker-1", "worker-2", "worker-3")
+
+
+def test_branch_whose_push_a_hook_aborts_is_found_though_its_neighbours_have_moved(
+    aborting: Host, repository: GitRepository
+) -> None:
+    repository.fetch()
+    tip = aborting.remote.tip("main")
+    assert tip is not None
+    names = [branch_of("refs/heads/placements", ClusterName(f"w{number}")) for number in range(20)]
+    aborting.refuse(names[17].removeprefix("refs/heads/"))
+    moves = [RefUpdate(branch=name, old=None, new=CommitId(tip)) for name in names]
+    refused = push.carry_out_each(repository._branches, moves)
+    assert {name: move.is_of_all for name, move in refused.items()} == {names[17]: False}
+    assert sum(aborting.remote.tip(name.removeprefix("refs/heads/")) == tip for name in names) == 19
 
 
 @pytest.fixture(params=["git", "memory"])

@@ -20,7 +20,7 @@ _OTHERS_FAULT = (
 """Git's summaries of a branch that did not move because another one was rejected."""
 _OF_ALL = "pre-receive hook declined"
 """Git's summary of each branch of a push that a hook has refused as a whole. GitLab and Gitea check the rules of
-branches so, and need not say which branch it is."""
+branches so, and need not say which branch it is; a push that a `reference-transaction` hook aborts has no summaries."""
 _MOST_PUSHES = 24
 """Pushes by which the branch is found that such a hook refuses. It takes two for each halving of its neighbours."""
 
@@ -148,9 +148,16 @@ def _refusals(branches: RemoteBranches, moves: Sequence[RefUpdate], done: Output
     for refspec, summary in remote_errors.parse_rejections(done.stdout):
         summaries.setdefault(refspec.partition(":")[2], summary)
     pushed = [move.branch for move in moves if move.branch in summaries]
-    if not pushed:
-        raise branches.failure(doing(branches, moves[0].branch), done)
     said = branches.remote.redact(done.stderr)
+    if not pushed:
+        if not remote_errors.is_abort_by_hook(said):
+            raise branches.failure(doing(branches, moves[0].branch), done)
+        return {
+            move.branch: RefusedMove(
+                error=branches.failure(doing(branches, move.branch), done), is_of_all=len(moves) > 1
+            )
+            for move in moves
+        }
     locked = remote_errors.find_locked_branches(said) - {branches.output}
     blocked = {*remote_errors.find_branches_in_the_way(said), *locked}
     own = [branch for branch in pushed if summaries[branch] not in _OTHERS_FAULT or branch in blocked]

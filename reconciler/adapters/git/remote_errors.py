@@ -54,6 +54,10 @@ _FINGERPRINT = (
 _LOGIN_MAY = "give this login access to the repository"
 _MESSAGE = "except this login from the rule, or let it take our messages; OVERSPILL_COMMIT_TRAILERS adds lines to them"
 
+_ABORTED = re.compile(r"ref updates aborted by hook|update aborted by the reference-transaction hook")
+"""What git says of a `reference-transaction` hook (git refs.c, run_transaction_hook). The server ends with it, and
+says of no branch what became of it."""
+
 _UNKNOWN_HOST = _row(
     _Reaction.PERSON,
     r"host key verification failed|no .{0,20}host key is known for|authenticity of host",
@@ -165,6 +169,11 @@ _MEANINGS = (
         _Reaction.TIME,
         r"unpacker error|unpack failed|unable to create temporary object directory",
         "have the host's disk looked at, and the owner of the repository's files",
+    ),
+    _row(
+        _Reaction.TIME,
+        _ABORTED.pattern,
+        "see what the reference-transaction hook of the host asks for; the host's log says more",
     ),
     # Accounts and organisations (docs.github.com authentication/troubleshooting-ssh, docs.gitlab.com user/ssh).
     _row(
@@ -439,6 +448,11 @@ def find_branches_in_the_way(said: str) -> dict[str, str]:
 def find_locked_branches(said: str) -> frozenset[str]:
     """Return the full names of branches whose file the host could not lock: another push has it, or one has died."""
     return frozenset(_LOCKED.findall(said[-_MOST:]))
+
+
+def is_abort_by_hook(said: str) -> bool:
+    """Return whether a `reference-transaction` hook of the host has aborted a push, which may be for any branch."""
+    return _ABORTED.search(said[-_MOST:]) is not None
 
 
 def rejection(doing: str, summary: str, stderr: str, remote: Remote, *, branch: str) -> OverspillError:
