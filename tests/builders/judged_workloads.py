@@ -118,6 +118,10 @@ REFUSED_SPECS: dict[str, Json] = {
     "variable of a ConfigMap without a key": main(
         env=[{"name": "A", "valueFrom": {"configMapKeyRef": {"name": "a", "key": ""}}}]
     ),
+    "key of a ConfigMap without its name": main(
+        env=[{"name": "A", "valueFrom": {"configMapKeyRef": {"name": "", "key": "a"}}}]
+    ),
+    "key of a Secret without its name": main(env=[{"name": "A", "valueFrom": {"secretKeyRef": {"key": "a"}}}]),
     "variables from nothing": main(envFrom=[{"prefix": "A"}]),
     "variables from two": main(envFrom=[{"configMapRef": {"name": "a"}, "secretRef": {"name": "b"}}]),
     "variables from a ConfigMap without a name": main(envFrom=[{"configMapRef": {}}]),
@@ -457,6 +461,7 @@ TAKEN_SPECS: dict[str, Json] = {
             "sysctls": [{"name": "net.ipv4.tcp_syncookies", "value": "1"}],
         }
     },
+    "empty profile": {"securityContext": {"seccompProfile": {"type": "Localhost", "localhostProfile": ""}}},
     "scheduling gate": {"schedulingGates": [{"name": "a/b"}]},
     "host port of a sidecar and of a container": {
         "initContainers": [

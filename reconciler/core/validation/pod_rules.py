@@ -338,7 +338,7 @@ def _spread(place: Place) -> Iterator[Finding]:
 
 def _profile(place: Place) -> Iterator[Finding]:
     kind, name = place.text("type"), place.value.get("localhostProfile")
-    if kind == "Localhost" and not name:
+    if kind == "Localhost" and name is None:
         yield place.finding("a profile of the node is named by localhostProfile")
     elif kind in ("RuntimeDefault", "Unconfined") and name is not None:
         message = f"{kind} has no localhostProfile"
@@ -519,8 +519,8 @@ RULES: Mapping[str, Sequence[Rule]] = {
     "core.v1.EnvFromSource": (one_of(required=True),),
     "core.v1.ConfigMapEnvSource": (filled("name"),),
     "core.v1.SecretEnvSource": (filled("name"),),
-    "core.v1.ConfigMapKeySelector": (filled("key"),),
-    "core.v1.SecretKeySelector": (filled("key"),),
+    "core.v1.ConfigMapKeySelector": (filled("name", "key"),),
+    "core.v1.SecretKeySelector": (filled("name", "key"),),
     "core.v1.ObjectFieldSelector": (like(_FIELD, "fieldPath"),),
     "core.v1.ResourceFieldSelector": (like(_RESOURCE, "resource"),),
     "core.v1.Probe": (
