@@ -28,6 +28,9 @@ _SERVICE_LINK = re.compile(
 _PRIVATE = "an https:// address, or http:// to this machine, as to the end of a tunnel at http://127.0.0.1:6820"
 
 
+_COMMITTER = "overspill@overspill.dev"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """The settings of a process. Flags of the command line replace fields; None and "" stand for unset variables."""
@@ -86,7 +89,8 @@ class Settings:
     allowed_openpgp_keys: Path | None = None
     commit_trailers: tuple[str, ...] = ()
     committer_name: str = "Overspill"
-    committer_email: str = "overspill@overspill.dev"
+    committer_email: str = _COMMITTER
+    committer_former_emails: frozenset[str] = frozenset({_COMMITTER})
     traces: str = ""  # the address of a collector
     record: Path | None = None
     record_max_size: int = 1 << 30  # bytes
@@ -152,7 +156,8 @@ def from_environment(env: Mapping[str, str]) -> Settings:
         allowed_openpgp_keys=reader.path("ALLOWED_OPENPGP_KEYS_FILE"),
         commit_trailers=reader.trailers("COMMIT_TRAILERS"),
         committer_name=reader.text("COMMITTER_NAME", "Overspill"),
-        committer_email=reader.email("COMMITTER_EMAIL", "overspill@overspill.dev"),
+        committer_email=reader.email("COMMITTER_EMAIL", _COMMITTER),
+        committer_former_emails=frozenset({_COMMITTER, *reader.emails("COMMITTER_FORMER_EMAILS")}),
         record=reader.path("RECORD"),
         record_max_size=reader.size("RECORD_MAX_SIZE", 1 << 30),
         record_max_age=reader.duration("RECORD_MAX_AGE", timedelta(days=7)),

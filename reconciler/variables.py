@@ -217,10 +217,19 @@ class Reader:
     def email(self, name: str, default: str) -> str:
         """Read a mail address that is valid in a commit."""
         value = self.text(name, default)
+        return value if self._is_email(name, value, default) else default
+
+    def emails(self, name: str) -> tuple[str, ...]:
+        """Read mail addresses with blanks between."""
+        values = self.text(name, "").split()
+        return tuple(value for value in values if self._is_email(name, value, "overspill@example.com"))
+
+    def _is_email(self, name: str, value: str, example: str) -> bool:
+        """Refuse what is not a mail address that is valid in a commit."""
         if re.fullmatch(r"[^\s<>]+@[^\s<>]+", value) is None:
-            self.refuse(name, f"{value!r} is not a mail address", default)
-            return default
-        return value
+            self.refuse(name, f"{value!r} is not a mail address", example)
+            return False
+        return True
 
     def flag(self, name: str) -> bool:
         """Read a boolean, false if unset."""

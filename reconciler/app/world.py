@@ -65,7 +65,9 @@ def credentials(settings: Settings) -> Credentials:
 
 def committer(settings: Settings) -> Identity:
     """Return the author of the commits."""
-    return Identity(name=settings.committer_name, email=settings.committer_email)
+    return Identity(
+        name=settings.committer_name, email=settings.committer_email, former=settings.committer_former_emails
+    )
 
 
 def signing_key(settings: Settings) -> SigningKey | None:

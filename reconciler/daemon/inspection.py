@@ -38,6 +38,8 @@ from reconciler.model.policy import Desired
 from reconciler.model.tree import Tips
 from reconciler.ports import ApiServers, BranchRuleSource, Deliveries, PushRehearsal, RunningDaemon
 
+_COMMITS = 100
+"""Commits of the output branch whose committers are looked at."""
 _THREADS = 8
 """Webhooks that are called at the same time."""
 
@@ -169,6 +171,10 @@ def _output(world: World, tips: Tips) -> Iterator[CheckResult]:
     if all(loss.branch != world.output_branch.removeprefix("refs/heads/") for loss in tips.losses):
         others = () if tips.output else world.repository.branch_names()
         yield git.output_result(world.output_branch, tips.output, others)
+        recent = world.repository.log(tips.output, limit=_COMMITS) if tips.output else ()
+        committers = git.committers_result(world.output_branch, recent, world.author)
+        if committers is not None:
+            yield committers
     yield from map(git.loss_result, tips.losses)
 
 

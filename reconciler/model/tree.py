@@ -52,6 +52,12 @@ class Identity:
 
     name: str
     email: str
+    former: frozenset[str] = frozenset()
+    """Other addresses that this one has committed with."""
+
+    def has(self, email: str) -> bool:
+        """Return whether an address is, or was, the one of this person or program."""
+        return email == self.email or email in self.former
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

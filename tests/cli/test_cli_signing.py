@@ -122,3 +122,31 @@ def _signing(key: Path) -> tuple[str, ...]:
         "-c",
         f"user.signingKey={key}",
     )
+
+
+@pytest.mark.parametrize(
+    ("first", "former", "counts"),
+    [
+        ("", "", True),
+        ("bot@example.com", "", False),
+        ("bot@example.com", "old@example.com bot@example.com", True),
+    ],
+)
+def test_commits_with_a_former_address_count(
+    overspill: Terminal, fleet: Remote, see: See, *, first: str, former: str, counts: bool
+) -> None:
+    see()
+    if first:
+        overspill.env["OVERSPILL_COMMITTER_EMAIL"] = first
+    overspill.done("once")
+    before = overspill.answer("history")["placements"]
+    assert before
+    overspill.env["OVERSPILL_COMMITTER_EMAIL"] = "overspill@acme.example.com"
+    overspill.env["OVERSPILL_COMMITTER_FORMER_EMAILS"] = former
+    assert overspill.answer("history")["placements"] == (before if counts else [])
+    groups = json.loads(overspill("doctor", "-o", "json").stdout)
+    told = [row for group in groups for row in group["results"] if row["subject"].startswith("committers of ")]
+    assert len(told) == (0 if counts else 1)
+    for row in told:
+        assert f"of {first}, since our address is overspill@acme.example.com" in row["seen"]
+        assert f"OVERSPILL_COMMITTER_FORMER_EMAILS={first}" in row["remedy"]

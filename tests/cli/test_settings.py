@@ -108,6 +108,7 @@ def test_secrets_do_not_show_in_a_repr() -> None:
         ("LOGIN_PLUGINS", "aws eks", "'aws eks' is not the name of a program"),
         ("LOG_FORMAT", "xml", "'xml' is no log format (try text or json)"),
         ("COMMITTER_EMAIL", "me", "'me' is not a mail address"),
+        ("COMMITTER_FORMER_EMAILS", "a@example.com me", "'me' is not a mail address"),
         ("COMMITTER_NAME", "a\nb", "holds control characters"),
         ("PUSH_TOKEN", "short", "is shorter than 16 characters (try the output of `openssl rand -hex 32`)"),
         ("PUSH_TOKEN_FILE", "/nonexistent/token", "/nonexistent/token cannot be read: No such file"),

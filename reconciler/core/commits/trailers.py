@@ -89,7 +89,12 @@ def action(commit: LoggedCommit) -> Action | None:
 
 def is_own(commit: LoggedCommit, committer: Identity) -> bool:
     """Return whether a commit is Overspill's own: one that is amended, cherry-picked or written by hand is not."""
-    return Trailer.ACTION.among(commit) and commit.committer.email == committer.email
+    return Trailer.ACTION.among(commit) and committer.has(commit.committer.email)
+
+
+def is_made_by_another(commit: LoggedCommit, committer: Identity) -> bool:
+    """Return whether a commit looks like Overspill's own, but for who has committed it."""
+    return Trailer.ACTION.among(commit) and not committer.has(commit.committer.email)
 
 
 def naming_branch(message: str, branch: str) -> str:

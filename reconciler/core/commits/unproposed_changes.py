@@ -124,7 +124,7 @@ def _landed_together(row: Sequence[LoggedChanges], logged: LoggedChanges, commit
     if last.committer == this.committer and abs(this.at - last.at) <= _MOMENT:
         return True
     # 2. It stands upon our own commit of a proposal, which only a fast-forward brings.
-    ours = any(_approvals(each) and each.commit.committer.email == committer.email for each in row)
+    ours = any(_approvals(each) and committer.has(each.commit.committer.email) for each in row)
     return ours and not _approvals(logged)
 
 
