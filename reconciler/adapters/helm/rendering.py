@@ -230,9 +230,10 @@ def _what(chart: HelmConfig) -> str:
 def _empty_large(home: Path) -> None:
     """Remove what helm has kept, where it takes more of the disk than it may."""
     size = 0
-    for path in home.rglob("*"):
-        with contextlib.suppress(OSError):
-            size += path.lstat().st_size
+    for directory, _, names in os.walk(home):
+        for name in names:
+            with contextlib.suppress(OSError):
+                size += Path(directory, name).lstat().st_size
     if size > CHART_CACHE.most:
         shutil.rmtree(home, ignore_errors=True)
 
