@@ -10,7 +10,7 @@ from reconciler.core.explain.workload import explain
 from reconciler.core.ledger import lifecycle
 from reconciler.model.action import Action
 from reconciler.model.demand import Sample
-from reconciler.model.end_reason import EndReason
+from reconciler.model.end_reason import ENDS, EndReason
 from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.ledger import Drift
 from reconciler.model.placement import LifecycleEvent, Phase, Restraint, RestraintKind
@@ -30,6 +30,7 @@ from tests.builders.inputs import (
     seconds,
     short,
 )
+from tests.builders.requests import BOOKINFO
 
 WATCHED = {VLLM: (Sample(at=NOW - timedelta(hours=1), missing=0),)}
 
@@ -253,6 +254,20 @@ def test_a_cool_down_names_what_ended_and_why(why: EndReason, cluster: str | Non
     assert isinstance(restraint, Restraint)
     assert (restraint.kind, restraint.cluster) == (RestraintKind.COOL_DOWN, cluster)
     assert restraint.reason.endswith(f"on worker-2 ended: {why}")
+
+
+def test_a_request_leaves_no_restraint() -> None:
+    """Its record stands for them, and the file that they would be in is that of a template of the same name."""
+    asked = placement(workload=BOOKINFO)
+    left = [
+        *(lifecycle.cool_down(asked, ordering(), why, NOW) for why in EndReason),
+        *(lifecycle.run_hold(asked, why, NOW) for why in EndReason if ENDS[why].over),
+        lifecycle.hold(asked, ordering(), NOW),
+        lifecycle.turn(asked, EndReason.EXPIRED, NOW, NOW),
+        lifecycle.move_restraint(asked, NOW),
+        lifecycle.move_restraint(asked, NOW, subset="reserved"),
+    ]
+    assert {*left} == {None}
 
 
 @pytest.mark.parametrize("why", [EndReason.EXPIRED, EndReason.DEMAND_GONE])

@@ -1,4 +1,4 @@
-"""The lifecycle of a placement: its name, its end, its phases, and the restraint that it leaves."""
+"""The lifecycle of a placement: its name, its end, its phases, and the restraint that it leaves, if it is a burst."""
 
 from __future__ import annotations
 
@@ -183,29 +183,16 @@ def cool_down(
     rest = policy.cool_down or (policy.rollout_timeout if why is EndReason.FAILED else timedelta())
     if on_cluster is None or not rest:
         return None
-    return Restraint(
-        kind=RestraintKind.COOL_DOWN,
-        cluster=placement.cluster if on_cluster else None,
-        since=now,
-        until=now + rest,
-        reason=f"{placement.name} on {placement.cluster}{_ENDED}{why}",
-        placement=placement.name,
-    )
+    cluster = placement.cluster if on_cluster else None
+    return _left_by(placement, RestraintKind.COOL_DOWN, _end_reason(placement, why), now, now + rest, cluster=cluster)
 
 
-def turn(placement: Placement, why: EndReason, now: datetime, until: datetime) -> Restraint:
+def turn(placement: Placement, why: EndReason, now: datetime, until: datetime) -> Restraint | None:
     """Note that a workload has had its turn: it waits for room as if it had come at a moment, and may have it before.
 
     Its pods have waited for as long as those of others, and it would be the next again.
     """
-    return Restraint(
-        kind=RestraintKind.TURN,
-        cluster=None,
-        since=now,
-        until=max(now, until),
-        reason=f"{placement.name} on {placement.cluster}{_ENDED}{why}",
-        placement=placement.name,
-    )
+    return _left_by(placement, RestraintKind.TURN, _end_reason(placement, why), now, max(now, until), cluster=None)
 
 
 def move_restraint(
@@ -219,20 +206,12 @@ def move_restraint(
     """Note that replicas have moved away, which the budget of moves counts.
 
     For a `rest` nothing new goes to the cluster that they left, or for one `subset` there. Without a `reason` the move
-    says nothing against the cluster. Requests have no restraints: they record their clusters themselves.
+    says nothing against the cluster.
     """
-    if placement.workload.request:
-        return None
-    return Restraint(
-        kind=RestraintKind.COOL_DOWN if subset is None else RestraintKind.UNSCHEDULABLE,
-        cluster=placement.cluster,
-        subset=subset or "",
-        since=now,
-        until=now + rest,
-        reason=reason or f"{placement.name} on {placement.cluster}{_ENDED}{EndReason.POLICY}",
-        placement=placement.name,
-        move=True,
-    )
+    kind = RestraintKind.COOL_DOWN if subset is None else RestraintKind.UNSCHEDULABLE
+    reason = reason or _end_reason(placement, EndReason.POLICY)
+    left = _left_by(placement, kind, reason, now, now + rest, cluster=placement.cluster)
+    return replace(left, subset=subset or "", move=True) if left is not None else None
 
 
 def at_longest(placement: Placement, policy: BurstPolicy, limits: WorkspaceLimits | None) -> bool:
@@ -241,32 +220,44 @@ def at_longest(placement: Placement, policy: BurstPolicy, limits: WorkspaceLimit
     return longest is not None and placement.expires_at >= placement.created_at + longest
 
 
-def hold(placement: Placement, policy: BurstPolicy, now: datetime) -> Restraint:
+def hold(placement: Placement, policy: BurstPolicy, now: datetime) -> Restraint | None:
     """Respect a manual deletion: hold the workload off that cluster until its demand ends, or the hold expires."""
-    return Restraint(
-        kind=RestraintKind.HOLD,
-        cluster=placement.cluster,
-        since=now,
-        until=now + policy.hold,
-        reason=f"{placement.name} was deleted by hand",
-        placement=placement.name,
-    )
+    reason = f"{placement.name} was deleted by hand"
+    return _left_by(placement, RestraintKind.HOLD, reason, now, now + policy.hold, cluster=placement.cluster)
 
 
-def run_hold(placement: Placement, why: EndReason, now: datetime) -> Restraint:
+def run_hold(placement: Placement, why: EndReason, now: datetime) -> Restraint | None:
     """Hold a workload whose run is over off all clusters, until its demand has gone once.
 
     The copy at home may wait for long, and asks for the same run again meanwhile. `why` is an end by which a
     run is over.
     """
-    return Restraint(
-        kind=RestraintKind.HOLD,
-        cluster=None,
-        since=now,
-        until=now + _RUN_HOLD,
-        reason=f"{placement.name} on {placement.cluster} {ENDS[why].over}",
-        placement=placement.name,
-    )
+    reason = f"{placement.name} on {placement.cluster} {ENDS[why].over}"
+    return _left_by(placement, RestraintKind.HOLD, reason, now, now + _RUN_HOLD, cluster=None)
+
+
+def _left_by(
+    placement: Placement,
+    kind: RestraintKind,
+    reason: str,
+    since: datetime,
+    until: datetime,
+    *,
+    cluster: ClusterName | None,
+) -> Restraint | None:
+    """Make a restraint that a placement leaves, for one cluster or (None) for all; each of them is made here.
+
+    A request leaves none: its record says which clusters it avoids and whether it is over, and the ledger file of its
+    name is that of a template.
+    """
+    if placement.workload.request:
+        return None
+    return Restraint(kind=kind, cluster=cluster, since=since, until=until, reason=reason, placement=placement.name)
+
+
+def _end_reason(placement: Placement, why: EndReason) -> str:
+    """Say that a placement has ended, in words that `end_of` reads back."""
+    return f"{placement.name} on {placement.cluster}{_ENDED}{why}"
 
 
 def end_of(restraint: Restraint) -> EndReason | None:

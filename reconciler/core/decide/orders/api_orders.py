@@ -18,7 +18,6 @@ from reconciler.core.decide.orders.steer import (
     moved_end,
     release_on_request,
     requested_extension,
-    requested_revert,
     revert_on_request,
 )
 from reconciler.core.decide.state.enrolment import notes, observed_clusters
@@ -317,8 +316,7 @@ class _OrderExecution:
             return _deletion_restriction(Provisioning.SUCCESSFUL, placement.workload)
         position, name = self.working_plan.position, order.author.name
         reason = f"released early by {name}" if order.verb is Verb.RELEASE else ""
-        change = requested_revert(self.inputs, placement, by=name, reason=reason, author=order.author)
-        self.working_plan.change(change)
+        revert_on_request(self.inputs, self.working_plan, placement, by=name, reason=reason, author=order.author)
         return Answer(change=position, workload=placement.workload)
 
     def _steer(self, order: Order, steering: Steering) -> Answer:

@@ -8,8 +8,9 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.decide.state.units import unit_of_workload
 from reconciler.core.decide.state.working_plan import WorkingPlan
-from reconciler.core.decide.steps.end import end_by_person
+from reconciler.core.decide.steps.end import revert
 from reconciler.core.decide.steps.follow_requests import amend
 from reconciler.core.decide.steps.manual_changes import follow_manual_changes
 from reconciler.core.ledger import lifecycle
@@ -104,33 +105,16 @@ def revert_on_request(
     placement: Placement,
     *,
     by: str,
-    reason: str,
-    everywhere: bool,
-    author: Identity | None = None,
-) -> None:
-    """End a placement as `plan_revert` does, in a plan under way."""
-    burst = requested_revert(inputs, placement, by=by, reason=reason, everywhere=everywhere, author=author)
-    end_by_person(inputs, working_plan, placement, burst.detail, burst=burst, everywhere=everywhere, author=author)
-
-
-def requested_revert(
-    inputs: PassInput,
-    placement: Placement,
-    *,
-    by: str,
     reason: str = "",
     everywhere: bool = False,
     author: Identity | None = None,
-) -> Change:
-    """Make the end of a burst that a person asks for, and the hold that follows it."""
-    return Change(
-        action=Action.REVERT,
-        before=placement,
-        why=EndReason.REQUESTED,
-        detail=as_clause(reason) or f"by {by}",
-        restraint=_hold(inputs, placement, by=by, reason=reason, everywhere=everywhere),
-        author=author,
-    )
+) -> None:
+    """End a placement as `plan_revert` does, in a plan under way."""
+    hold = _hold(inputs, placement, by=by, reason=reason, everywhere=everywhere)
+    detail = as_clause(reason) or f"by {by}"
+    is_apart = unit_of_workload(inputs, placement.workload, placement).apart
+    for ended in working_plan.of(placement.workload) if everywhere and is_apart else (placement,):
+        revert(inputs, working_plan, ended, EndReason.REQUESTED, detail, author=author, restraint=hold)
 
 
 def plan_release(
@@ -277,11 +261,12 @@ def _longest(inputs: PassInput, placement: Placement, policy: BurstPolicy | None
 
 def _hold(inputs: PassInput, placement: Placement, *, by: str, reason: str, everywhere: bool) -> Restraint | None:
     policy = inputs.desired.policies.get(placement.workload) or BurstPolicy(name="")
-    if not policy.hold:
+    hold = lifecycle.hold(placement, policy, inputs.now) if policy.hold else None
+    if hold is None:
         return None
     words = f"{placement.name} was ended by {by}"
     return replace(
-        lifecycle.hold(placement, policy, inputs.now),
+        hold,
         cluster=None if everywhere else placement.cluster,
         reason=f"{words}: {as_clause(reason)}" if as_clause(reason) else words,
     )

@@ -22,12 +22,7 @@ from reconciler.text.wording import join_names
 
 
 def restraint_after(inputs: PassInput, placement: Placement, why: EndReason) -> Restraint | None:
-    """Return the restraint that the end of a placement leaves: the hold of a run that is over, else a cool-down.
-
-    Requests have none: they record their clusters themselves.
-    """
-    if placement.workload.request:
-        return None
+    """Return the restraint that the end of a placement leaves: the hold of a run that is over, else a cool-down."""
     policy = inputs.desired.policies.get(placement.workload) or BurstPolicy(name="")
     if _is_over(inputs, placement, policy, why):
         return lifecycle.run_hold(placement, why, inputs.now)

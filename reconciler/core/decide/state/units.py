@@ -36,14 +36,14 @@ def unit_of_workload(inputs: PassInput, workload: WorkloadId, placement: Placeme
     """Return what of a workload is placed together; `placement` is as for `gang_of`.
 
     An open request knows its unit. A workload without a template has single replicas: nothing of it is placed any more.
-    Whether it runs once is in the record of its placement.
+    Whether it runs once is in the record of its placement, and what remains of a request stays `apart`.
     """
     enrolled = inputs.enrolment.entries.get(workload) if inputs.enrolment is not None else None
     if enrolled is not None:
         return enrolled.unit
     template, policy = inputs.desired.templates.get(workload), inputs.desired.policies.get(workload)
     if template is None:
-        return PlacementUnit(once=placement is not None and placement.runs_once)
+        return PlacementUnit(once=placement is not None and placement.runs_once, apart=workload.request)
     sets = SetDivision.WHOLE if policy is None else policy.sets
     return unit_of(template, gang_of(inputs, workload, placement), sets)
 

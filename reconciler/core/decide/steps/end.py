@@ -128,31 +128,11 @@ def revert(
     detail: str,
     *,
     author: Identity | None = None,
+    restraint: Restraint | None = None,
 ) -> None:
-    """Revert a placement, with the cool-down of its policy; a request goes on with its other placements, or ends."""
-    working_plan.change(make_revert(inputs, placement, why, detail, author=author))
+    """Revert a placement as `make_revert` does; a request goes on with its other placements, or ends."""
+    working_plan.change(make_revert(inputs, placement, why, detail, author=author, restraint=restraint))
     follow_end(inputs, working_plan, placement, why, detail, author=author)
-
-
-def end_by_person(
-    inputs: PassInput,
-    working_plan: WorkingPlan,
-    placement: Placement,
-    detail: str,
-    *,
-    burst: Change,
-    everywhere: bool = False,
-    author: Identity | None = None,
-) -> None:
-    """End a placement because a person has said so: that of a burst by a change that holds it back.
-
-    A request does not come back to the cluster. It ends with all of its placements where the person means `everywhere`.
-    """
-    if not placement.workload.request:
-        working_plan.change(burst)
-        return
-    for ended in working_plan.of(placement.workload) if everywhere else (placement,):
-        revert(inputs, working_plan, ended, EndReason.REQUESTED, detail, author=author)
 
 
 def make_revert(

@@ -59,9 +59,10 @@ def lost_timeout(inputs: PassInput, placement: Placement) -> timedelta | None:
     if policy is None:
         return None
     own = policy.worker_lost_timeout
-    if unit_of_workload(inputs, placement.workload, placement).groups(placement.replicas):
+    unit = unit_of_workload(inputs, placement.workload, placement)
+    if unit.groups(placement.replicas):
         return own or inputs.desired.fleet.worker_lost_timeout
-    return None if placement.workload.request else own or SERVING_LOST_TIMEOUT
+    return None if unit.apart else own or SERVING_LOST_TIMEOUT
 
 
 def _leave_when_due(

@@ -7,11 +7,12 @@ from functools import partial
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.runs import is_awaited
 from reconciler.core.decide.state.working_plan import WorkingPlan
-from reconciler.core.decide.steps.end import end_by_person, policy_of
+from reconciler.core.decide.steps.end import policy_of, revert
 from reconciler.core.ledger import lifecycle
 from reconciler.core.observe.demand import next_peak_change, peak_missing
 from reconciler.model.action import Action
 from reconciler.model.demand import Demand
+from reconciler.model.end_reason import EndReason
 from reconciler.model.ids import WorkloadId
 from reconciler.model.ledger import Drift
 from reconciler.model.placement import Restraint, RestraintKind
@@ -31,9 +32,11 @@ def _follow(inputs: PassInput, working_plan: WorkingPlan, drifted: Drift) -> Non
     placement = drifted.placement
     if drifted.removed:
         workload, detail = placement.workload, f"deleted by hand on {placement.cluster}"
-        restraint = lifecycle.hold(placement, policy_of(inputs.desired, workload), inputs.now)
-        hold = Change(action=Action.HOLD, workload=workload, before=placement, restraint=restraint)
-        end_by_person(inputs, working_plan, placement, detail, burst=hold)
+        hold = lifecycle.hold(placement, policy_of(inputs.desired, workload), inputs.now)
+        if hold is None:
+            revert(inputs, working_plan, placement, EndReason.REQUESTED, detail)
+        else:
+            working_plan.change(Change(action=Action.HOLD, workload=workload, before=placement, restraint=hold))
     else:
         working_plan.change(Change(action=Action.RESTORE, drifted=drifted, detail="its files were edited by hand"))
 

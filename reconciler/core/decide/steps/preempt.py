@@ -246,8 +246,10 @@ class Preemption:
         loans = []
         shares.forget()
         for own, placement in self._evictable_on(candidate.cluster):
-            # A request has been given its time, and yields to a higher priority alone.
-            if own == mine and not placement.workload.request and shares.reclaims(workload, placement.workload):
+            # What stands apart has been given its time, and yields to a higher priority alone.
+            if own != mine or unit_of_workload(self.inputs, placement.workload, placement).apart:
+                continue
+            if shares.reclaims(workload, placement.workload):
                 loans.append(placement)
                 shares.expect_end(placement)
                 shares.expect(workload, placement.replicas * placement.shape.group_size // demand.shape.group_size)
