@@ -87,6 +87,8 @@ class ReasonTraits(Flag):
     """A workload that it holds back waits for room, or for a GPR: its wait can be estimated."""
     QUEUES = auto()
     """The GPR of a workload that it holds back is Queued, and not Pending."""
+    IS_LIMIT = auto()
+    """Where no cluster lacks room, it is what a workload waits for."""
     LEAVES_ROOM = auto()
     """It keeps a workload from no cluster that refuses nothing: that cluster would take the next replica."""
     CAUTION = auto()
@@ -133,8 +135,8 @@ REASONS: Mapping[Reason, ReasonTraits] = {
     | ReasonTraits.CAUTION,
     Reason.AVOIDED: ReasonTraits.NONE,
     Reason.TAKEN: ReasonTraits.NONE,
-    Reason.GPR_LIMIT: ReasonTraits.OF_KIND | ReasonTraits.NEEDS_ROOM | ReasonTraits.QUEUES,
-    Reason.SPREAD_LIMIT: ReasonTraits.QUEUES,
+    Reason.GPR_LIMIT: ReasonTraits.OF_KIND | ReasonTraits.NEEDS_ROOM | ReasonTraits.QUEUES | ReasonTraits.IS_LIMIT,
+    Reason.SPREAD_LIMIT: ReasonTraits.QUEUES | ReasonTraits.IS_LIMIT,
     Reason.BOUND_UNMET: ReasonTraits.NONE,
     Reason.SPREAD_NOT_IN_FORCE: ReasonTraits.NONE,
     Reason.REQUEST_FIXED: ReasonTraits.NONE,

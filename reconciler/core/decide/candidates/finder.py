@@ -89,6 +89,7 @@ class RefusalCache:
 T = TypeVar("T")
 
 _NONE_ADDED = Resources()
+_LIMITS = tuple(reason for reason in Reason if reason.has(ReasonTraits.IS_LIMIT))
 _NO_REFUSALS: Mapping[ClusterSubset, Refusal] = MappingProxyType({})
 
 MOST = 10**6
@@ -98,6 +99,7 @@ MOST = 10**6
 def why_not(refusals: Iterable[Refusal], otherwise: str) -> tuple[Reason, str]:
     """Return the reason why a workload waits and its message: a limit, or that all clusters are held, else no room.
 
+    Of several limits the first one of `Reason` counts.
     While one of the clusters lacks nothing but room, the workload waits for room: `otherwise` is the message then.
     """
     refusals = tuple(refusals)
@@ -108,7 +110,7 @@ def why_not(refusals: Iterable[Refusal], otherwise: str) -> tuple[Reason, str]:
         number = len(refusals) - 1
         others = f"; so {'is' if number == 1 else 'are'} {count(number, 'other cluster')}" if number else ""
         return reason, f"{first.where} is held back: {first.message} ({first.remedy}){others}"
-    limited = refused.get(Reason.GPR_LIMIT) or refused.get(Reason.SPREAD_LIMIT)
+    limited = next((refused[reason] for reason in _LIMITS if reason in refused), None)
     if limited is None or Reason.NO_CAPACITY in refused:
         return Reason.NOTHING_FITS, otherwise
     return limited.reason, f"{limited.message} ({limited.remedy})"
@@ -568,8 +570,7 @@ class CandidateFinder:
             or policy.sets is not SetDivision.WHOLE
             or template.patches
             or template.unread
-            or workspace.name in desired.limits
-            or workspace.name in desired.stalled_workspaces
+            or self.gprs.may_refuse(workspace.name)
             or self._inputs.reach.lowest_limit(workload) is not None
             or has_gpr_templates(workload, self._inputs)
         ):
