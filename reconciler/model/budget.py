@@ -51,6 +51,8 @@ class BudgetState:
     owner: BudgetOwner
     field: str
     """The field that sets it: ``budget.perDay``."""
+    unit: str
+    """The length of its period: ``day`` or ``month``."""
     period: str
     """``2026-11-23`` or ``2026-11``."""
     ends_at: datetime

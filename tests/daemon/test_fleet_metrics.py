@@ -136,6 +136,7 @@ def test_prices_are_those_of_the_moment_and_budgets_name_their_owners() -> None:
     state = BudgetState(
         owner=BudgetOwner(BudgetKind.WORKSPACE, "llm"),
         field="budget.perDay",
+        unit="day",
         period="2026-11-20",
         ends_at=NOW,
         limit=100.0,

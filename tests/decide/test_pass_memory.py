@@ -29,6 +29,7 @@ from tests.decide.test_unchanged import after, measured_again
 
 SPENT = BudgetState(
     owner=BudgetOwner(BudgetKind.WORKSPACE, "llm"),
+    unit="day",
     period="the day",
     field="budget.perDay",
     limit=10.0,

@@ -32,6 +32,7 @@ def spent(dollars: float) -> Budgets:
     state = BudgetState(
         owner=BudgetOwner(BudgetKind.WORKSPACE, "llm"),
         field="budget.perDay",
+        unit="day",
         period="2026-11-20",
         ends_at=AT + timedelta(days=1),
         limit=100,

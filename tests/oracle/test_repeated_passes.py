@@ -47,6 +47,7 @@ def test_used_up_budget_lets_nothing_grow_and_renews_nothing(passes: list[Pass])
         spent = BudgetState(
             owner=BudgetOwner(BudgetKind.WORKSPACE, "llm"),
             field="budget.perDay",
+            unit="day",
             period="2026-11-20",
             ends_at=made.now + timedelta(hours=1),
             limit=1.0,

@@ -123,6 +123,7 @@ def budget(unit: Unit) -> str:
     spent = BudgetState(
         owner=BudgetOwner(BudgetKind.WORKSPACE, "llm"),
         field="budget.perDay",
+        unit="day",
         period="2026-11-20",
         ends_at=NOW + timedelta(hours=1),
         limit=1.0,

@@ -27,6 +27,7 @@ def state(spent: float, limit: float = 100, **fields: object) -> BudgetState:
     made = BudgetState(
         owner=GPU,
         field="budget.perDay",
+        unit="day",
         period="2026-11-20",
         ends_at=TOMORROW,
         limit=limit,

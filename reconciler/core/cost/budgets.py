@@ -34,6 +34,8 @@ def limits_of(desired: Desired) -> Limits:
 class _Period(NamedTuple):
     """A time in which a budget counts, in whole days of UTC."""
 
+    unit: str
+    """Its length, as labels of metrics have it."""
     name: str
     begin: date
     end: date
@@ -41,12 +43,12 @@ class _Period(NamedTuple):
 
 
 def _day(today: date) -> _Period:
-    return _Period(f"{today:%Y-%m-%d}", today, today + timedelta(days=1))
+    return _Period("day", f"{today:%Y-%m-%d}", today, today + timedelta(days=1))
 
 
 def _month(today: date) -> _Period:
     first = today.replace(day=1)
-    return _Period(f"{today:%Y-%m}", first, (first + timedelta(days=31)).replace(day=1))
+    return _Period("month", f"{today:%Y-%m}", first, (first + timedelta(days=31)).replace(day=1))
 
 
 class _Bound(NamedTuple):
@@ -142,6 +144,7 @@ def _states(owner: BudgetOwner, budget: Budget, today: date, parts: Iterable[_Su
             yield BudgetState(
                 owner=owner,
                 field=bound.field,
+                unit=period.unit,
                 period=period.name,
                 ends_at=_midnight(period.end),
                 limit=limit,

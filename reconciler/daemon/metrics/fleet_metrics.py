@@ -287,7 +287,7 @@ def _written(gauge: Gauge, values: Mapping[LabelsT, float]) -> str:
 
 
 def _budget_labels(state: BudgetState) -> Labels:
-    return state.owner.kind, state.owner.name, "day" if state.field.endswith("Day") else "month"
+    return state.owner.kind, state.owner.name, state.unit
 
 
 def _unix(moment: datetime) -> float:
