@@ -88,8 +88,10 @@ TRAITS: Mapping[Action, ActionTraits] = {
 """The actions that a plan decides on. `Start`, `Follow` and `Discard` keep the branches in order."""
 
 
-_FREE = frozenset({"action", "workload", "shortage"})
-"""Fields that all changes may have, and that may be None where they are required."""
+_FREE = frozenset({"action", "workload"})
+"""Fields that all changes may have."""
+_NULLABLE = frozenset({"workload", "shortage"})
+"""Fields that may be None where they are required."""
 _RESTORED = frozenset({"before", "after"})
 """Fields that a change with `drifted` has from there."""
 
@@ -101,7 +103,7 @@ class FieldRules:
         """Read the rules off the traits of an action, and the defaults of all fields of a change."""
         known = {*_FREE, *traits.published.values()}
         known |= _RESTORED if "drifted" in known else set()
-        self._required = tuple(name for name in traits.required.values() if name not in _FREE)
+        self._required = tuple(name for name in traits.required.values() if name not in _NULLABLE)
         self._foreign = {name: default for name, default in defaults.items() if name not in known}
         self._defaults = tuple(self._foreign.values())
         # Several names each, so that both return tuples.

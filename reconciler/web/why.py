@@ -176,7 +176,7 @@ def _bar(score: Score) -> ScoreBar:
     return ScoreBar(scorer=score.scorer, weight=score.weight, value=score.value, detail=score.detail)
 
 
-_FACTS: Mapping[Trailer, str] = {
+FACTS: Mapping[Trailer, str] = {
     Trailer.ACTION: "What it does",
     Trailer.PLACEMENT: "Placement",
     Trailer.REQUEST: "Request",
@@ -192,6 +192,10 @@ _FACTS: Mapping[Trailer, str] = {
     Trailer.SOURCE: "Decided on",
     Trailer.DIGEST: "Digest of its files",
 }
+NO_FACTS = frozenset(
+    {Trailer.BRANCH, Trailer.CONFIRM, Trailer.DEMAND, Trailer.OUTPUT, Trailer.REQUEST_ID, Trailer.SUPERSEDES}
+)
+"""Trailers that programs read alone, or that the message says in words."""
 
 
 def find_commit(commits: Sequence[LoggedCommit], text: str) -> LoggedCommit | None:
@@ -221,7 +225,7 @@ def why_commit(viewer: Viewer, commits: Sequence[LoggedCommit], commit: LoggedCo
         author=commit.author.name,
         subject=viewer.say(commit.subject),
         reasons=tuple(viewer.say(line) for line in reasons_in_body(commit.body).splitlines() if line),
-        facts=tuple((words, viewer.say(value)) for trailer, words in _FACTS.items() if (value := trailer.read(commit))),
+        facts=tuple((words, viewer.say(value)) for trailer, words in FACTS.items() if (value := trailer.read(commit))),
         workload=workload_of(commit),
         placement=placement,
         related=tuple(related),

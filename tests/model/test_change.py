@@ -26,6 +26,7 @@ from tests.builders.changes import (
     RESIZE,
     RESTORE,
     REVERT,
+    SHORTAGE,
     SHRINK,
     VLLM,
 )
@@ -51,7 +52,14 @@ def test_a_required_field_cannot_be_left_out(change: Change) -> None:
 @of_every_action
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("joined", GROWN), ("choice", CHOICE), ("proposal", PROPOSAL), ("approvals", ("path",)), ("notes", ("note",))],
+    [
+        ("joined", GROWN),
+        ("choice", CHOICE),
+        ("proposal", PROPOSAL),
+        ("approvals", ("path",)),
+        ("notes", ("note",)),
+        ("shortage", SHORTAGE),
+    ],
 )
 def test_a_field_that_changes_of_the_action_do_not_have_is_refused(change: Change, name: str, value: object) -> None:
     if name in TRAITS[change.action].published.values():

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from reconciler.access.rights import AccessRole, Caller
+from reconciler.core.commits.trailers import Trailer
 from reconciler.daemon.answers.history import HistorySelection
 from reconciler.daemon.snapshot import Snapshot
 from reconciler.model.capacity import Observed
@@ -25,6 +26,7 @@ from reconciler.web.pages import Assets, Pages
 from reconciler.web.paging import page_of
 from reconciler.web.timeline import SPANS
 from reconciler.web.viewer import Viewer
+from reconciler.web.why import FACTS, NO_FACTS
 from tests.builders.browser import Browser
 from tests.builders.daemon import EDITOR, LLM, OWNER, VIEWER, Daemon, Sight, daemon
 from tests.builders.passes import SOURCE_FILES
@@ -413,3 +415,8 @@ class BlindSight(PastSight):
             for name, seen in observed.clusters.items()
         }
         return replace(observed, clusters=old)
+
+
+def test_page_of_a_commit_shows_each_trailer_or_leaves_it_out_on_purpose() -> None:
+    assert FACTS.keys() | NO_FACTS == {*Trailer}
+    assert not FACTS.keys() & NO_FACTS
