@@ -26,8 +26,8 @@ from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.enrolment import Enrolment
 from reconciler.core.decide.state.order import Order
 from reconciler.core.decide.state.pass_input import EarlierFailures, LostClusters, PassInput, given_up, with_untried
+from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps import lost_cluster
-from reconciler.core.decide.steps.follow_requests import requests_after
 from reconciler.core.decide.steps.idle import idle_terms
 from reconciler.core.decide.steps.mass_deletion import find_mass_deletion
 from reconciler.core.decide.unchanged import DecidedPass, decide_again
@@ -183,7 +183,8 @@ class PassDecision:
     @classmethod
     def of(cls, inputs: PassInput, tips: Tips, plan: Plan) -> PassDecision:
         """Join a plan and the input that it was made from."""
-        return cls(inputs=inputs.with_requests(requests_after(inputs.ledger.requests, plan)), tips=tips, plan=plan)
+        records = WorkingPlan.after(inputs, plan).requests_now()
+        return cls(inputs=inputs.with_requests(records), tips=tips, plan=plan)
 
     def again(self, inputs: PassInput, decider: Callable[[PassInput], Plan]) -> PassDecision:
         """Decide the same pass again from a changed input; what it has rendered in advance stays."""

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.core.decide.decide import decide
-from reconciler.core.decide.steps.follow_requests import requests_after
 from reconciler.core.ledger.request_record import write_request
 from reconciler.core.observe.rollouts import ClusterRollouts, RolloutFailure, Rollouts
 from reconciler.model.action import Action
@@ -88,6 +87,7 @@ def pass_(ledger: Ledger, step: Step, now: datetime) -> Plan:
 def applied(ledger: Ledger, step: Step, plan: Plan) -> Ledger:
     """Return the ledger after a person's deletions and the plan."""
     placements = {path: one for path, one in ledger.placements.items() if one.cluster not in step.deleted}
+    requests = dict(ledger.requests)
     for change in plan.changes:
         if change.action is Action.PLACE:
             assert change.placement.path not in placements
@@ -96,7 +96,11 @@ def applied(ledger: Ledger, step: Step, plan: Plan) -> Ledger:
             placements[change.after.path] = change.after
         elif change.action is Action.REVERT:
             placements.pop(change.placement.path, None)
-    return replace(ledger, placements=Placements(placements), requests=requests_after(ledger.requests, plan))
+        if change.action is Action.FORGET:
+            requests.pop(change.workload)
+        elif change.record is not None:
+            requests[change.workload] = change.record
+    return replace(ledger, placements=Placements(placements), requests=requests)
 
 
 def played(story: list[Step]) -> list[tuple[datetime, Ledger, Step, Plan, Ledger]]:

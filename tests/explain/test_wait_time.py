@@ -18,6 +18,7 @@ from reconciler.model.capacity import ClusterObservation
 from reconciler.model.cluster import ScalableNodes
 from reconciler.model.gpr import GprTerms, GpuAsk, GpuLimits, WorkspaceLimits
 from reconciler.model.ids import ClusterName, PlacementName
+from reconciler.model.ledger import Drift
 from reconciler.model.placement import Origin, Placement, Restraint, RestraintKind
 from reconciler.model.policy import Availability, Cluster, Desired
 from reconciler.model.units import format_duration
@@ -331,6 +332,14 @@ def test_a_workload_that_cools_down_takes_its_place_in_the_queue_when_it_has() -
     answer = wait(inputs(*seen, wanted=fleet(priority=200), there=there), GpuAsk(gpus=8))
     assert answer.wait == timedelta(minutes=14)
     assert [str(one) for one in answer.ahead] == ["llm/vllm"]
+
+
+def test_a_burst_that_a_person_has_just_deleted_is_held_and_not_ahead() -> None:
+    deleted = placement(replicas=1, shape=shape(8))
+    there = ledger(drifted=(Drift(placement=deleted, removed=True, files={}),))
+    seen = inputs(short(1, replica=shape(8)), cluster_of(nodes(8)), wanted=fleet(priority=200), there=there)
+    answer = wait(seen, GpuAsk(gpus=8))
+    assert (answer.wait, answer.ahead) == (timedelta(), ())
 
 
 def test_a_long_queue_ends_the_simulation_and_says_so() -> None:

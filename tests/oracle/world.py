@@ -17,7 +17,6 @@ from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.enrolment import Enrolment
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.pass_memory import PassMemory
-from reconciler.core.decide.steps.follow_requests import requests_after
 from reconciler.core.decide.steps.lost_cluster import lost_since
 from reconciler.core.fleet.cluster_order import ClusterOrder
 from reconciler.core.observe.demand import measure, next_history
@@ -39,7 +38,8 @@ from reconciler.model.ledger import Ledger, Placements
 from reconciler.model.placement import Placement, Restraint
 from reconciler.model.plan import Change, Plan
 from reconciler.model.policy import Availability, BurstPolicy, Cluster, ClusterPreference, Workspace
-from reconciler.model.request import Request
+from reconciler.model.request import Request, RequestRecord
+from reconciler.model.sorted_map import sorted_map
 from reconciler.model.units import ONE
 from reconciler.model.workload import Json, ManifestResource, WorkloadRef, WorkloadTemplate
 from tests.builders.inputs import GPU, NOW, VLLM, cluster, desired, gpus, seconds, shape, template
@@ -456,7 +456,7 @@ def _gpus(placement: Placement) -> int:
 
 def applied(ledger: Ledger, plan: Plan, now: datetime) -> Ledger:
     """Return the ledger as the commits of a plan leave it."""
-    placements = dict(ledger.placements)
+    placements, records, gone = dict(ledger.placements), dict[WorkloadId, RequestRecord](), set[WorkloadId]()
     restraints = {
         workload: [one for one in held if now < one.until or (one.move and now < one.since + timedelta(hours=1))]
         for workload, held in ledger.restraints.items()
@@ -468,10 +468,15 @@ def applied(ledger: Ledger, plan: Plan, now: datetime) -> Ledger:
             assert placements.pop(change.before.path, None), "what is changed is not there"
         if change.after is not None:
             placements[change.after.path] = change.after
+        if change.action is Action.FORGET:
+            records.pop(change.workload, None)
+            gone.add(change.workload)
+        elif change.record is not None:
+            records[change.workload] = change.record
         standing = [one for one in restraints.get(change.workload, ()) if one not in change.restraints]
         restraints[change.workload] = [*standing, *filter(None, (change.restraint,))]
     kept = {workload: tuple(held) for workload, held in restraints.items() if held}
-    requests = requests_after(ledger.requests, plan)
+    requests = sorted_map(ledger.requests).changed(records, gone) if records or gone else ledger.requests
     return replace(ledger, placements=Placements(placements), restraints=kept, requests=requests)
 
 

@@ -10,7 +10,6 @@ import pytest
 from reconciler.api.routes import placements
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.order import Order
-from reconciler.core.decide.steps.follow_requests import requests_after
 from reconciler.core.schema.egs.request import RequestDraft
 from reconciler.core.schema.egs.resource import rest_document
 from reconciler.model.action import Action
@@ -20,7 +19,7 @@ from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.model.ledger import Ledger
 from reconciler.model.plan import Plan
 from reconciler.model.policy import Desired, Workspace
-from reconciler.model.request import Answer, Asker, Denial, Ended, Provisioning, Request, Verb
+from reconciler.model.request import Answer, Asker, Denial, Ended, Provisioning, Request, RequestRecord, Verb
 from reconciler.model.tree import Identity
 from reconciler.model.workload import DeletionPolicy
 from tests.builders.inputs import NOW, desired, free, inputs, ledger, placement
@@ -63,6 +62,12 @@ def carried(*orders: Order, wanted: Desired | None = None, there: Ledger | None 
     return decide(
         replace(seen, orders=tuple(replace(one, number=number) for number, one in enumerate(orders, start=1)))
     )
+
+
+def recorded(plan: Plan) -> RequestRecord:
+    """Return the last record that a plan leaves of its only request."""
+    *_, last = (change.record for change in plan.changes if change.record is not None)
+    return last
 
 
 def answered(*orders: Order, **fields: object) -> Answer:
@@ -121,7 +126,7 @@ def test_the_same_name_in_another_workspace_is_free():
 
 def test_the_same_call_again_is_answered_like_the_first_and_changes_nothing():
     once = creating(request("worker-2"), key="sha256-1")
-    received = requests_after({}, carried(once))[BOOKINFO]
+    received = recorded(carried(once))
     changed = replace(received, changed_at=NOW + HOUR, request=replace(received.request, redistributes=False))
     for there in (holds(received, placed=[placed("worker-2")]), holds(changed)):
         plan = carried(once, there=there)
@@ -149,7 +154,7 @@ def test_the_same_call_twice_in_one_pass_is_carried_out_once():
 )
 def test_a_key_makes_one_request_of_one_body(other: RequestDraft, runs: bool):
     first = carried(creating(request("worker-2"), key="sha256-1"))
-    (received,) = requests_after({}, first).values()
+    received = recorded(first)
     there = holds(received, placed=[placed("worker-2")]) if runs else holds(replace(received, began_at=None))
     plan = carried(order(Verb.CREATE, other.name, draft=other, key="sha256-1"), there=there)
     assert plan.answers[1].denial is Denial.KEY_REUSED

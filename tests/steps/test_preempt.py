@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.core.decide.decide import decide
-from reconciler.core.decide.steps.follow_requests import requests_after
+from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.model.action import Action
 from reconciler.model.capacity import ClusterObservation, Node, Pool
 from reconciler.model.end_reason import EndReason
@@ -261,13 +261,14 @@ def test_eviction_comes_to_an_end_whoever_asks_for_what(
             new = asked[number]
             there = replace(there, requests={**there.requests, new.workload: new})
         seen = [crowded(name, nodes, there.placements, now) for name, nodes in clusters.items()]
-        made = decide(inputs(*seen, wanted=desired(policies={}), there=there, now=now))
+        given = inputs(*seen, wanted=desired(policies={}), there=there, now=now)
+        made = decide(given)
         for change in made.changes:
             if change.action is Action.REVERT:
                 assert change.why is EndReason.PREEMPTED
                 assert urgency(there, change.placement.workload) < max(urgency(there, one) for one in there.requests)
         evictions += len(evicted(made))
-        there = carried_out(there, made)
+        there = WorkingPlan.after(given, made).ledger()
         quiet = 0 if made.changes or number < len(asked) else quiet + 1
         if quiet:
             break
@@ -293,16 +294,6 @@ def crowded(name: ClusterName, sizes: list[int], placements: Placements, now: ob
     )
     pool = Pool(name="p", nodes=tuple(nodes))
     return ClusterObservation(cluster=name, observed_at=now, pools=(pool,), bound=bound)
-
-
-def carried_out(there: Ledger, plan: Plan) -> Ledger:
-    put, drop = {}, []
-    for change in plan.changes:
-        if change.action is Action.PLACE:
-            put[change.placement.path] = change.placement
-        elif change.action is Action.REVERT:
-            drop.append(change.placement.path)
-    return replace(there, placements=there.placements.changed(put, drop), requests=requests_after(there.requests, plan))
 
 
 def test_a_reservation_takes_the_gpus_of_who_lets_them_go() -> None:

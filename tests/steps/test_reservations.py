@@ -9,7 +9,6 @@ from reconciler.core.commits.messages import subject
 from reconciler.core.decide.candidates.reservations import gpus_used
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.pass_input import PassInput
-from reconciler.core.decide.steps.follow_requests import requests_after
 from reconciler.core.explain.gprs import gpr_views
 from reconciler.core.explain.wait_time import GpuDemand, estimate_waits
 from reconciler.core.ledger.request_record import read_request, request_path, write_request
@@ -232,7 +231,7 @@ def test_a_reservation_that_waits_says_why(seen: tuple[object, ...], reason: str
 def enrolled(*records: RequestRecord) -> PassInput:
     there = knowing(*records)
     seen = inputs(cluster_of(nodes(8)), wanted=fleet(), there=there)
-    return seen.with_requests(requests_after(there.requests, Plan()))
+    return seen.with_requests(there.requests)
 
 
 def test_a_cluster_that_is_cordoned_takes_no_reservation() -> None:

@@ -29,7 +29,6 @@ from reconciler.model.action import Action
 from reconciler.model.capacity import Observed
 from reconciler.model.demand import Demand
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
-from reconciler.model.ledger import Ledger
 from reconciler.model.placement import Placement, RestraintKind
 from reconciler.model.plan import Change, Plan
 from reconciler.model.request import RequestRecord
@@ -97,7 +96,7 @@ class QueueSimulation:
     ) -> None:
         """Begin with the ledger as a plan leaves it. `following` are workloads that wait; `most` bounds the turns."""
         self.most = most
-        self._ledger = _ledger_after(inputs, plan)
+        self._ledger = WorkingPlan.after(inputs, plan).ledger()
         inputs = inputs.with_requests(self._ledger.requests)
         self._inputs = PassMemory().own(replace(inputs, ledger=self._ledger))
         self._enrolment = self._inputs.enrolment
@@ -316,25 +315,6 @@ class QueueSimulation:
 
     def _touches(self, workload: WorkloadId) -> bool:
         return workload.workspace in self.workspaces or not self.clusters.isdisjoint(self.reach(workload))
-
-
-def _ledger_after(inputs: PassInput, plan: Plan) -> Ledger:
-    """Return the ledger as the changes of a plan leave it."""
-    working_plan = WorkingPlan(inputs)
-    for change in plan.changes:
-        working_plan.change(change)
-    before, put, drop = inputs.ledger.placements, dict[str, Placement](), list[str]()
-    for workload in working_plan.changed_workloads():
-        after = {placement.path: placement for placement in working_plan.of(workload)}
-        put |= after
-        drop += (placement.path for placement in before.of(workload).placements if placement.path not in after)
-    held = {*inputs.ledger.restraints, *working_plan.changed_workloads()}
-    return replace(
-        inputs.ledger,
-        placements=before.changed(put, drop),
-        requests=working_plan.requests_now(),
-        restraints={workload: kept for workload in held if (kept := working_plan.restraints(workload))},
-    )
 
 
 def _demands_without(demands: Demands, ended: Collection[Placement]) -> Demands:

@@ -23,7 +23,7 @@ from reconciler.errors import Bug
 from reconciler.model.action import Action
 from reconciler.model.approval import ProposalEnd
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
-from reconciler.model.ledger import PlacementGroup
+from reconciler.model.ledger import Ledger, PlacementGroup
 from reconciler.model.placement import ClusterSubset, Placement, Restraint, RestraintKind
 from reconciler.model.plan import Change, Plan, Reason, Suppressed
 from reconciler.model.request import Answer, RequestRecord
@@ -127,6 +127,25 @@ class WorkingPlan:
         self._signal_change: datetime | None = None
         self.quotas: dict[WorkloadId, int] = {}
         """Most replicas that a workload may come to have in its turn, where room is divided; see `turns.queue`."""
+
+    @classmethod
+    def after(cls, inputs: PassInput, plan: Plan) -> WorkingPlan:
+        """Return the state that a plan leaves of the ledger that it was made from."""
+        working_plan = cls(inputs)
+        for change in plan.changes:
+            working_plan.change(change)
+        return working_plan
+
+    def ledger(self) -> Ledger:
+        """Return the ledger as this pass has left it so far, with the restraints that are in force."""
+        after = {placement.path: placement for group in self._of.values() for placement in group.placements}
+        before = (placement.path for workload in self._of for placement in self._before.of(workload).placements)
+        return replace(
+            self._inputs.ledger,
+            placements=self._before.changed(after, before),
+            requests=self.requests_now(),
+            restraints={workload: kept for workload, kept in self._restraints.items() if kept},
+        )
 
     @property
     def inputs(self) -> PassInput:

@@ -6,7 +6,7 @@ record without its file is a request that was withdrawn.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -19,9 +19,8 @@ from reconciler.core.ledger.request_record import differences, digest_of
 from reconciler.model.action import Action
 from reconciler.model.end_reason import EndReason
 from reconciler.model.ids import WorkloadId
-from reconciler.model.plan import Change, Plan, Reason, Suppressed
+from reconciler.model.plan import Change, Reason, Suppressed
 from reconciler.model.request import Asker, Request, RequestRecord
-from reconciler.model.sorted_map import sorted_map
 from reconciler.model.tree import Identity
 from reconciler.model.units import format_duration
 from reconciler.model.workload import DeletionPolicy
@@ -54,19 +53,6 @@ def _follow_file(inputs: PassInput, working_plan: WorkingPlan, workload: Workloa
     # 4. The file differs from the record.
     elif asked is not None and record is not None:
         _follow(inputs, working_plan, record, asked)
-
-
-def requests_after(records: Mapping[WorkloadId, RequestRecord], plan: Plan) -> Mapping[WorkloadId, RequestRecord]:
-    """Return the requests as a plan leaves them; the same mapping where it changes none."""
-    changed: dict[WorkloadId, RequestRecord] = {}
-    gone: set[WorkloadId] = set()
-    for change in plan.changes:
-        if change.action is Action.FORGET:
-            changed.pop(change.workload, None)
-            gone.add(change.workload)
-        elif change.record is not None:
-            changed[change.workload] = change.record
-    return sorted_map(records).changed(changed, gone) if changed or gone else records
 
 
 def forget(
