@@ -12,7 +12,7 @@ from reconciler.core.decide.decide import decide
 from reconciler.core.decide.orders.rebalance import rebalance
 from reconciler.core.observe.rollouts import ClusterRollouts, RolloutFailure, Rollouts
 from reconciler.model.action import Action
-from reconciler.model.capacity import ClusterObservation, NonGpuPods, ReplicaShape
+from reconciler.model.capacity import ClusterObservation, Node, NonGpuPods, Pool, ReplicaShape
 from reconciler.model.demand import Sample
 from reconciler.model.ids import ClusterName
 from reconciler.model.ledger import Placements
@@ -20,6 +20,7 @@ from reconciler.model.placement import Placement
 from reconciler.model.plan import Plan
 from reconciler.model.policy import BurstPolicy, Desired, Distribution, Renewal, StrategyName
 from reconciler.model.rollout import EngineState
+from reconciler.model.score import ScorerName, ScorerWeight
 from tests.builders.cluster_shares import spread_over
 from tests.builders.inputs import (
     NOW,
@@ -27,6 +28,7 @@ from tests.builders.inputs import (
     cluster,
     desired,
     free,
+    gpus,
     inputs,
     ledger,
     ordering,
@@ -336,3 +338,35 @@ def test_what_was_given_back_before_it_could_start_is_not_placed_again(kind: str
     assert kept(first) == [(placements[0].where, 0)]
     left = Placements({each.path: each for each in placements[1:]})
     assert decide(replace(given, ledger=replace(given.ledger, placements=left))).changes == ()
+
+
+@pytest.mark.parametrize("divided", ["over clusters", "over subsets"])
+def test_replicas_on_a_cluster_of_no_weight_stay_where_they_alone_serve(divided: str) -> None:
+    weighted = by(StrategyName.WEIGHTED)
+    first, other = weighted.candidates
+    policy, part = replace(weighted, candidates=(replace(first, weight=0), other)), ""
+    if divided == "over subsets":
+        spread, part = subset_fleet(subset("own", named("worker-2", "worker-3"))).policies[VLLM].spread, "own"
+        policy = replace(policy, spread=spread)
+    placements = placement("worker-2", 2, subset=part), placement("worker-3", 2, subset=part)
+    seen = where(*placements, ready={"worker-2": 2, "worker-3": 0})
+    made = after_demand_fell(*placements, missing=2, seen=seen, wanted=fleet(policy))
+    assert kept(made) == [(placements[1].where, 0)]
+
+
+@pytest.mark.parametrize("divided", ["over clusters", "over subsets"])
+def test_a_cluster_that_its_replicas_fill_up_gives_back_by_the_scores_that_do_not_go_by_room(divided: str) -> None:
+    scoring = tuple(ScorerWeight(name=name) for name in (ScorerName.PRICE, ScorerName.PACKING))
+    policy, part = ordering("worker-2", "worker-3", scoring=scoring), ""
+    if divided == "over subsets":
+        spread, part = subset_fleet(subset("own", named("worker-2", "worker-3"))).policies[VLLM].spread, "own"
+        policy = replace(policy, spread=spread)
+    prices = {"worker-1": 9.0, "worker-2": 1.0, "worker-3": 1.5}
+    wanted = desired(policy, clusters=[cluster(name, price_per_gpu_hour=price) for name, price in prices.items()])
+    placements = [placement(name, 2, subset=part) for name in ("worker-2", "worker-3")]
+    seen = []
+    for each, left in zip(placements, (0, 1), strict=True):
+        pool = Pool(name="gpu", nodes=(Node(name="node", free=gpus(left), allocatable=gpus(8)),))
+        seen.append(replace(free(each.cluster, bound={each.name: 2}, ready={each.name: 2}), pools=(pool,)))
+    made = after_demand_fell(*placements, missing=2, seen=seen, wanted=wanted)
+    assert kept(made) == [(placements[1].where, 0)]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from reconciler.core.decide.distribution import ClusterShare, give_back, share_out
+from collections.abc import Mapping, Sequence
+
+from reconciler.core.decide.distribution import ClusterShare, Layer, give_back, share_out
 from reconciler.model.ids import ClusterName
 from reconciler.model.policy import Distribution, SpreadConstraint, StrategyName
 
@@ -26,6 +28,12 @@ def spread_over(label: str, *, min_groups: int = 0, max_groups: int | None = Non
     return (SpreadConstraint(label=label, min_groups=min_groups, max_groups=max_groups),)
 
 
+def stays(total: int, shares: Sequence[ClusterShare], distribution: Distribution) -> Mapping[ClusterName, int]:
+    """Return what stays on each cluster of a workload without subsets when so many of its replicas do."""
+    (row,) = give_back(total, [Layer(shares=tuple(shares))], distribution)
+    return {share.cluster: kept for share, kept in zip(shares, row, strict=True)}
+
+
 CLUSTERS = (target("2", 6, weight=2), target("3", 3), target("4", 12, weight=3))
 """Six, three and twelve fit; the weights are 2, 1 and 3."""
 
@@ -40,7 +48,7 @@ def picture() -> str:
     for strategy in StrategyName:
         out = share_out(MANY, CLUSTERS, Distribution(strategy=strategy)).counts
         there = [target._replace(most=out.get(target.cluster, 0)) for target in CLUSTERS]
-        kept = give_back(FEW, there, Distribution(strategy=strategy))
+        kept = stays(FEW, there, Distribution(strategy=strategy))
         rows.append((strategy, ["#" * kept[one.cluster] + "o" * (one.most - kept[one.cluster]) for one in there]))
     lines = (
         [name.ljust(10), *(cell.ljust(width) for cell, width in zip(cells, widths, strict=True))]

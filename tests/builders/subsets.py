@@ -16,7 +16,7 @@ from reconciler.model.kubernetes.requirements import Requirement, Requirements, 
 from reconciler.model.kubernetes.workload_spread import Bound, Subset, WorkloadSpread
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Plan
-from reconciler.model.policy import BurstPolicy, Cluster, Desired
+from reconciler.model.policy import BurstPolicy, Cluster, Desired, Distribution, StrategyName
 from reconciler.model.workload import Json, WorkloadRef
 from tests.builders.inputs import NOW, VLLM, cluster, desired, gpus, placement
 
@@ -149,11 +149,16 @@ MANY, FEW = 7, 4
 def picture() -> str:
     """Draw where replicas of subsets in order go (#), and which of them come home when fewer are needed (o)."""
     rows = [("", list(LAYERS)), ("room", ["." * room for room, _ in LAYERS.values()])]
-    rows += [(f"{wanted} wanted", ["#" * row[0] for row in share_out(wanted, _layers())]) for wanted in (3, MANY)]
-    (has,) = zip(*share_out(MANY, _layers()), strict=True)
+    rows += [
+        (f"{wanted} wanted", ["#" * row[0] for row in share_out(wanted, _layers(), StrategyName.ORDERED)])
+        for wanted in (3, MANY)
+    ]
+    (has,) = zip(*share_out(MANY, _layers(), StrategyName.ORDERED), strict=True)
     for told, least, gone in (("", {}, ""), ("spot at least 1", {"spot": 1}, ""), ("shared is gone", {}, "shared")):
         there = _layers(has=dict(zip(LAYERS, has, strict=True)), least=least, gone=gone)
-        kept = dict(zip([*(name for name in LAYERS if name != gone), gone], give_back(FEW, there), strict=False))
+        kept = dict(
+            zip([*(name for name in LAYERS if name != gone), gone], give_back(FEW, there, Distribution()), strict=False)
+        )
         line = ["#" * kept[name][0] + "o" * (now - kept[name][0]) for name, now in zip(LAYERS, has, strict=True)]
         rows.append((f"then {FEW}, {told}" if told else f"then {FEW}", line))
     lines = ([name.ljust(24), *(cell.ljust(10) for cell in cells)] for name, cells in rows)

@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from reconciler.core.decide.distribution import ClusterShare, choose, give_back, ordered, share_out, subsets
-from reconciler.core.decide.distribution.subsets import Layer
+from reconciler.core.decide.distribution import ClusterShare, Layer, choose, give_back, ordered, share_out
 from reconciler.core.decide.distribution.webster import Claim, apportion
 from reconciler.core.fleet.cluster_order import ordered_candidates
 from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.model.kubernetes.scheduling import Taint, Toleration
 from reconciler.model.policy import BurstPolicy, ClusterPreference, Distribution, StrategyName, Workspace
+from tests.builders.cluster_shares import stays
 from tests.builders.inputs import cluster, desired, free, ledger, ordering, placement, plan, short
 from tests.builders.plans import begun
 from tests.conformance.cases import Case, cases, fnv, not_applicable, there
@@ -67,7 +67,7 @@ def divided(total: int, targets: Iterable[ClusterShare], strategy: StrategyName)
         )
         for target in targets
     ]
-    return some(give_back(total, there, distribution))
+    return some(stays(total, there, distribution))
 
 
 def outcome(counts: Counts, total: int) -> dict[str, Any]:
@@ -259,7 +259,7 @@ def drain_order(case: Case) -> None:
     ]
     gone, before = [], dict(given["pods"])
     for total in reversed(range(sum((given.get("pods") or {}).values()))):
-        rows = subsets.give_back(total, layers)
+        rows = give_back(total, layers, Distribution())
         now = {layer.shares[0].cluster: row[0] for layer, row in zip(layers, rows, strict=True)}
         gone += [name for name in before if now[name] < before[name]]
         before = dict(now)

@@ -73,7 +73,7 @@ def test_replicas_come_home_in_the_order_of_their_costs(case: Case) -> None:
     left = dict(given["active_pods"])
     for _, name, pods in order:
         left[name] -= pods
-        stays = give_back(sum(left.values()), layers)
+        stays = give_back(sum(left.values()), layers, Distribution())
         assert [sum(row) for row in stays] == [left[one["name"]] for one in given["subsets"]]
 
 
@@ -161,7 +161,9 @@ def test_minimums_are_met_in_order_before_anything_else(case: Case) -> None:
     given = case["input"]
     bounds = zip(given["minReplicas"], given["maxReplicas"], strict=True)
     layers = [layer(0, most, least, ROOM) for least, most in bounds]
-    assert [sum(row) for row in share_out(given["replicas"], layers)] == case["expected"]["allocation"]
+    assert [sum(row) for row in share_out(given["replicas"], layers, StrategyName.ORDERED)] == case["expected"][
+        "allocation"
+    ]
 
 
 @pytest.mark.parametrize("case", applying(SUITE, LISTED, "ud_specific_allocator"))

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.core.decide.distribution import ClusterShare, SortedShares, choose, give_back, reachable, share_out
+from reconciler.core.decide.distribution import ClusterShare, SortedShares, choose, reachable, share_out
 from reconciler.core.decide.distribution.divide import precedence, preference
 from reconciler.model.ids import ClusterName
 from reconciler.model.policy import STRATEGIES, Distribution, SpreadConstraint, StrategyName
-from tests.builders.cluster_shares import CLUSTERS, MANY, spread_over, target
+from tests.builders.cluster_shares import CLUSTERS, MANY, spread_over, stays, target
 
 NAMES = tuple(ClusterName(f"worker-{number}") for number in range(2, 9))
 GROUPS = ("eu", "us", "asia")
@@ -146,7 +146,7 @@ def test_the_order_in_which_clusters_are_given_does_not_matter(
     assert share_out(total, shuffled, distribution) == share_out(total, targets, distribution)
     there = working_plan(targets)
     again = [next(one for one in there if one.cluster == target.cluster) for target in shuffled]
-    assert give_back(total, again, distribution) == give_back(total, there, distribution)
+    assert stays(total, again, distribution) == stays(total, there, distribution)
 
 
 @given(_targets(begun=False), _distributions())
@@ -207,7 +207,7 @@ def test_exactly_what_is_too_much_is_given_back(
     targets: tuple[ClusterShare, ...], total: int, distribution: Distribution
 ) -> None:
     there = working_plan(targets)
-    kept = give_back(total, there, distribution)
+    kept = stays(total, there, distribution)
     assert sum(kept.values()) == min(total, held(targets))
     assert all(0 <= kept[target.cluster] <= target.most for target in there)
 
@@ -217,7 +217,7 @@ def test_giving_back_one_more_never_lets_another_cluster_grow(
     targets: tuple[ClusterShare, ...], total: int, distribution: Distribution
 ) -> None:
     there = working_plan(targets)
-    fewer, more = give_back(total, there, distribution), give_back(total + 1, there, distribution)
+    fewer, more = stays(total, there, distribution), stays(total + 1, there, distribution)
     assert all(fewer[cluster] <= replicas for cluster, replicas in more.items())
 
 
@@ -229,7 +229,7 @@ def test_no_replica_stays_in_place_of_one_that_serves_better(
         target._replace(least=0, weight=1, serving=(data.draw(st.integers(0, target.most)), target.most))
         for target in working_plan(targets)
     ]
-    kept = give_back(total, there, distribution)
+    kept = stays(total, there, distribution)
     assert sum(kept.values()) == min(total, held(targets))
     waits = any(kept[target.cluster] > target.serving[0] for target in there)
     assert not waits or all(kept[target.cluster] >= target.serving[0] for target in there)
@@ -244,7 +244,7 @@ def test_guarantees_do_not_depend_on_how_replicas_serve(
         for target in working_plan(targets)
         if target.most
     ]
-    kept = give_back(total, there, distribution)
+    kept = stays(total, there, distribution)
     left = [target for target in there if kept[target.cluster]]
     assert len(left) >= min(distribution.min_clusters, total, len(there))
     for index, bound in enumerate(distribution.spread_constraints[:1]):
@@ -259,7 +259,7 @@ def test_guarantees_do_not_depend_on_how_replicas_serve(
 def test_minimums_are_given_back_last(targets: tuple[ClusterShare, ...], distribution: Distribution) -> None:
     there = working_plan(targets)
     floors = {target.cluster: min(target.least, target.most) for target in there}
-    kept = give_back(sum(floors.values()), there, Distribution(strategy=distribution.strategy))
+    kept = stays(sum(floors.values()), there, Distribution(strategy=distribution.strategy))
     assert kept == floors
 
 
@@ -291,7 +291,7 @@ def test_giving_back_is_the_reverse_of_sharing_out(strategy: StrategyName, expec
         target("3", 2)._replace(capacity=6),
         target("4", 6, weight=3)._replace(capacity=14),
     )
-    assert give_back(5, clusters, Distribution(strategy=strategy)) == expected
+    assert stays(5, clusters, Distribution(strategy=strategy)) == expected
 
 
 def test_a_cluster_with_more_than_its_share_waits_for_the_others() -> None:
@@ -442,8 +442,8 @@ def test_tier_is_filled_before_the_next_which_is_divided_by_the_strategy(strateg
 def test_last_tier_gives_back_first() -> None:
     tiers = Distribution(strategy=StrategyName.BALANCED, tiers=True)
     held = [target("2", 6), target("3", 3), *(target(name, 2)._replace(tier=1) for name in ("4", "5"))]
-    assert give_back(10, held, tiers) == {"worker-2": 6, "worker-3": 3, "worker-4": 1, "worker-5": 0}
-    assert sum(give_back(6, held, tiers)[name] for name in ("worker-4", "worker-5")) == 0
+    assert stays(10, held, tiers) == {"worker-2": 6, "worker-3": 3, "worker-4": 1, "worker-5": 0}
+    assert sum(stays(6, held, tiers)[name] for name in ("worker-4", "worker-5")) == 0
 
 
 def test_each_region_that_there_has_to_be_gets_one_before_the_first_cluster_gets_more() -> None:
@@ -481,7 +481,7 @@ def test_shares_beyond_the_reach_of_the_replicas_count_in_reasons_alone(
 def _shrunk(strategy: StrategyName, **second: int) -> dict[ClusterName, int]:
     """Take six of twelve replicas back from two clusters that differ in nothing but what is given of the second."""
     shares = [target("2", 6), target("3", 6)]
-    return dict(give_back(6, [shares[0], shares[1]._replace(**second)], Distribution(strategy=strategy)))
+    return dict(stays(6, [shares[0], shares[1]._replace(**second)], Distribution(strategy=strategy)))
 
 
 @pytest.mark.parametrize("strategy", StrategyName)

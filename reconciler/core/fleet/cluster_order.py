@@ -64,7 +64,7 @@ def ordered_candidates(
             cluster=name,
             rank=rank,
             limit=candidate.max_replicas,
-            least=candidate.min_replicas,
+            least=0 if policy.subsets else candidate.min_replicas,
             weight=candidate.weight,
             groups=tuple(labels.get(bound.label, "") for bound in constraints),
             tier=tiers.get(id(candidate), 0),

@@ -14,7 +14,7 @@ from functools import partial
 from reconciler.core.capacity.units import PlacementUnit
 from reconciler.core.cost.prices import price_of
 from reconciler.core.decide.assign.replicas_by_cluster import assess_alone, assign
-from reconciler.core.decide.assign.subset_order import rows_of
+from reconciler.core.decide.assign.subset_order import rows_of, slots_in_tiers
 from reconciler.core.decide.candidates.finder import CandidateFinder
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.turn_record import TurnRecord
@@ -113,8 +113,9 @@ class Inquiry:
 
     def _ranks(self, fits: Mapping[ClusterSubset, int]) -> Mapping[ClusterSubset, int]:
         """Rank the clusters of each subset, and those of none, in the order of filling."""
-        held = self.finder.held(self.workload)
-        rows = rows_of(self.finder, self.workload, held, lambda place: fits.get(place, 0))
+        inputs, workload = self.finder.inputs, self.workload
+        slots = slots_in_tiers(inputs, workload, self.finder.order(workload))
+        rows = rows_of(inputs.desired.policies[workload], slots, (), lambda place: fits.get(place, 0))
         ordered = (place for row in rows for place in row if place in fits)
         return {place: rank for rank, place in enumerate(ordered, start=1)}
 

@@ -13,9 +13,7 @@ from reconciler.model.policy import BurstPolicy, Distribution, SpreadConstraint
 from reconciler.text.wording import count, join_names
 
 
-def off_order(
-    candidates: Sequence[Candidate], held: Mapping[ClusterName, int], *, stay: bool = True
-) -> list[ClusterShare]:
+def off_order(candidates: Sequence[Candidate], held: Mapping[ClusterName, int]) -> list[ClusterShare]:
     """Make shares of clusters that have replicas and are no longer in the order: they come last and get no more."""
     named = {candidate.cluster for candidate in candidates}
     off = sorted(cluster for cluster in held if cluster not in named)
@@ -23,7 +21,7 @@ def off_order(
         ClusterShare(
             cluster=cluster,
             rank=len(candidates) + place,
-            keeps=held[cluster] if stay else 0,
+            keeps=held[cluster],
             most=held[cluster],
             capacity=held[cluster],
             weight=0,

@@ -10,12 +10,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import starmap
 from operator import attrgetter
 
 from reconciler.core.capacity.best_fit import count_beside, tightest_first
 from reconciler.core.decide.assign.assignment import Assignment, Released, refuse_beyond_gpr_limit
 from reconciler.core.decide.assign.ordinals import limit_to_free_ordinals, refuse_second_clusters
-from reconciler.core.decide.assign.subset_order import NOT_IN_SUBSET, SubsetPlace, SubsetRows, rows_of, subset_places
+from reconciler.core.decide.assign.subset_order import SubsetRows, rows_of, share_of_slot, slots_in_tiers
 from reconciler.core.decide.assign.subset_quota import SubsetQuota, quotas, refuse_over_quota
 from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
 from reconciler.core.decide.distribution import ClusterShare
@@ -68,22 +69,29 @@ class _Round:
             held[place] -= self.released.places[place]
         able = self._alone(self._able(refusals), held, subsets, refusals)
         stays = self._stays(held, refusals)
-        rows = rows_of(finder, workload, held, partial(self._room, able, held))
+        slots = slots_in_tiers(finder.inputs, workload, finder.order(workload))
+        rows = rows_of(self.policy, slots, held, partial(self._room, able, held))
         barred = tuple(refuse_second_clusters(finder, workload, rows=rows, held=held, able=able))
         for refusal in barred:
             del able[refusal.cluster, refusal.subset]
             refusals.append(refusal)
-        homes, places = self._homes(subsets), subset_places(finder, workload)
+        homes, strategy = self._homes(subsets), self.policy.distribution.strategy
         while True:
             layers = [
-                self._layer(quota, [self._share(place, places, stays, able) for place in row], home)
+                Layer(
+                    shares=(*home, *starmap(partial(self._share, slots, stays, able), enumerate(row, start=1))),
+                    most=quota.most,
+                    least=quota.least,
+                )
                 for row, quota, home in zip(rows, subsets, homes, strict=True)
             ]
             total = sum(share.keeps for layer in layers for share in layer.shares) + self.missing
-            counts = share_out(total, layers)
+            counts = share_out(total, layers, strategy)
             chosen = tuple(self._candidates_with_replicas(rows, subsets, counts, held, able))
             # 1. The subsets of one cluster do not fit there together: this one gets what fits beside the others.
-            first = {place: gain for place, gain, _, _ in _gains(rows, subsets, minimums(total, layers), held)}
+            first = {
+                place: gain for place, gain, _, _ in _gains(rows, subsets, minimums(total, layers, strategy), held)
+            }
             squeezed = self._find_overcommitted(chosen, first)
             if squeezed is not None:
                 place, fits = squeezed
@@ -125,26 +133,19 @@ class _Round:
             else room + sum(has for other, has in held.items() if other[0] == place[0])
         )
 
-    def _layer(self, quota: SubsetQuota, row: Sequence[ClusterShare], home: ClusterShare | None) -> Layer:
-        """Make a layer of the clusters of a subset in their order, the primary first."""
-        others = [share._replace(rank=rank) for rank, share in enumerate(row, start=1)]
-        shares = others if home is None else [home, *others]
-        strategy = self.policy.distribution.strategy
-        return Layer(shares=tuple(shares), strategy=strategy, most=quota.most, least=quota.least)
-
     def _share(
         self,
-        place: ClusterSubset,
-        places: Mapping[ClusterSubset, SubsetPlace],
+        slots: Mapping[ClusterSubset, Candidate],
         stays: Mapping[ClusterSubset, int],
         able: Mapping[ClusterSubset, Candidate],
+        rank: int,
+        place: ClusterSubset,
     ) -> ClusterShare:
         """Make the share of a cluster; what may go back to it is room, and nothing that it keeps for certain."""
         has = stays.get(place, 0)
         most = has + (able[place].room if place in able else 0)
         keeps = has if self.released.returns is None else 0
-        share = ClusterShare(cluster=place[0], rank=0, keeps=keeps, most=most, capacity=most)
-        return places.get(place, NOT_IN_SUBSET).share(share)
+        return share_of_slot(slots, place, rank, keeps=keeps, most=most, room=0)
 
     def _able(self, refusals: list[Refusal]) -> dict[ClusterSubset, Candidate]:
         """Assess each cluster of each subset as if it were the only one."""
@@ -195,11 +196,14 @@ class _Round:
             )
         return left
 
-    def _homes(self, subsets: Sequence[SubsetQuota]) -> list[ClusterShare | None]:
-        """Make the primary's share of each subset: the replicas that run there, and those it still has room for."""
+    def _homes(self, subsets: Sequence[SubsetQuota]) -> list[tuple[ClusterShare, ...]]:
+        """Make the primary's share of each subset: the replicas that run there, and those it still has room for.
+
+        It comes before all others. A subset that the primary is not in has none.
+        """
         inputs, workspace = self.finder.inputs, self.template.workspace
         demand, primary = inputs.demands.get(self.template.workload), inputs.desired.workspaces[workspace].primary
-        homes: list[ClusterShare | None] = []
+        homes = list[tuple[ClusterShare, ...]]()
         waiting = (
             max(0, demand.wanted - demand.running)
             if isinstance(demand, Demand) and self.released.returns is None
@@ -208,7 +212,7 @@ class _Round:
         room = self.finder.capacity.room(primary, workspace).copy() if primary in inputs.observed.clusters else None
         for quota in subsets:
             if not quota.at_home:
-                homes.append(None)
+                homes.append(())
                 continue
             shape = narrow_shape(self.shape, quota.subset, inputs.desired.clusters[primary])
             left = waiting if quota.most is None else min(waiting, max(0, quota.most - quota.home))
@@ -218,7 +222,7 @@ class _Round:
             waiting -= fits
             most = quota.home + fits
             home = ClusterShare(cluster=primary, rank=0, keeps=quota.home, most=most, capacity=most)
-            homes.append(home._replace(tier=-MOST))
+            homes.append((home._replace(tier=-MOST),))
         return homes
 
     def _candidates_with_replicas(

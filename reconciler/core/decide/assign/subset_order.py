@@ -6,12 +6,13 @@ filled one after the other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping
 
-from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
+from reconciler.core.decide.candidates.kind_answers import share_of
 from reconciler.core.decide.distribution import ClusterShare
+from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.spread.subset_selection import preference_weight
+from reconciler.model.candidate import Candidate
 from reconciler.model.ids import WorkloadId
 from reconciler.model.placement import ClusterSubset
 from reconciler.model.policy import BurstPolicy
@@ -21,37 +22,26 @@ SubsetRows = tuple[tuple[ClusterSubset, ...], ...]
 """The clusters of each subset in order; the last row is of replicas in no subset."""
 
 
-class SubsetPlace(NamedTuple):
-    """What decides the share of a subset that one of its clusters gets."""
-
-    # Clusters with heavier preferred terms are in a lower tier, and are filled first.
-    tier: int
-    # For the Weighted strategy; with 0 it gets no replicas.
-    weight: int = 1
-
-    def share(self, share: ClusterShare) -> ClusterShare:
-        """Return a share of new replicas."""
-        return share._replace(tier=self.tier, weight=self.weight)
-
-    def held(self, share: ClusterShare) -> ClusterShare:
-        """Return a share of replicas that can be given back: all of them, whatever its weight."""
-        return share._replace(tier=self.tier if self.weight else MOST, weight=self.weight or 1)
-
-
-NOT_IN_SUBSET = SubsetPlace(tier=MOST)
-"""A cluster that has replicas of a subset and no longer belongs to it: it comes last."""
-
-
-def subset_places(finder: CandidateFinder, workload: WorkloadId) -> Mapping[ClusterSubset, SubsetPlace]:
-    """Return the clusters of each subset, and those of the policy that are in none."""
-    seen, clusters = finder.inputs.observed.clusters, finder.inputs.desired.clusters
-    policy, places = finder.inputs.desired.policies[workload], {}
-    for candidate in finder.order(workload):
-        subset, tier = policy.subset(candidate.subset), 0
+def slots_in_tiers(
+    inputs: PassInput, workload: WorkloadId, order: Iterable[Candidate]
+) -> Mapping[ClusterSubset, Candidate]:
+    """Return the candidates of an order by cluster and subset; those with heavier preferred terms are filled first."""
+    seen, clusters, policy = inputs.observed.clusters, inputs.desired.clusters, inputs.desired.policies[workload]
+    slots = {candidate.key: candidate for candidate in order}
+    for slot, candidate in slots.items():
+        subset = policy.subset(candidate.subset)
         if subset is not None and subset.preferred:
-            tier = -preference_weight(subset, clusters[candidate.cluster], seen.get(candidate.cluster))
-        places[candidate.key] = SubsetPlace(tier=tier, weight=candidate.weight)
-    return places
+            weight = preference_weight(subset, clusters[candidate.cluster], seen.get(candidate.cluster))
+            slots[slot] = candidate._replace(tier=-weight)
+    return slots
+
+
+def share_of_slot(
+    slots: Mapping[ClusterSubset, Candidate], slot: ClusterSubset, rank: int, *, keeps: int = 0, most: int, room: int
+) -> ClusterShare:
+    """Make the share of a slot, with its rank in its subset; one that is no longer in the order gets no more."""
+    candidate = slots.get(slot, Candidate(cluster=slot[0], rank=0, weight=0))
+    return share_of(candidate, most=most, capacity=most + room, keeps=keeps)._replace(rank=rank)
 
 
 def describe_subset_order(policy: BurstPolicy) -> str:
@@ -67,9 +57,9 @@ def describe_subset_order(policy: BurstPolicy) -> str:
 
 
 def rows_of(
-    finder: CandidateFinder,
-    workload: WorkloadId,
-    held: Mapping[ClusterSubset, int],
+    policy: BurstPolicy,
+    slots: Mapping[ClusterSubset, Candidate],
+    held: Iterable[ClusterSubset],
     free: Callable[[ClusterSubset], int],
 ) -> SubsetRows:
     """Order the clusters of each subset: by preferred terms, by score, by free room, then by name.
@@ -77,11 +67,9 @@ def rows_of(
     Clusters that have replicas of a subset and no longer belong to it come last in its row. The last row is of no
     subset: the policy's candidates in their order, then other clusters with replicas in none.
     """
-    candidates = {candidate.key: candidate for candidate in finder.order(workload)}
-    places, rows = subset_places(finder, workload), []
-    for subset in finder.inputs.desired.policies[workload].subsets:
-        own = sorted(place for place in candidates if place[1] == subset.name)
-        own.sort(key=lambda place: (places[place].tier, -candidates[place].score, -free(place)))
-        rows.append((*own, *sorted(place for place in held if place[1] == subset.name and place not in candidates)))
-    none = [candidate.key for candidate in finder.order(workload) if not candidate.subset]
-    return (*rows, (*none, *sorted(place for place in held if not place[1] and place not in candidates)))
+    rows, others = [], sorted(slot for slot in held if slot not in slots)
+    for subset in policy.subsets:
+        own = sorted(slot for slot in slots if slot[1] == subset.name)
+        own.sort(key=lambda slot: (slots[slot].tier, -slots[slot].score, -free(slot)))
+        rows.append((*own, *(slot for slot in others if slot[1] == subset.name)))
+    return (*rows, tuple(slot for slot in (*slots, *others) if not slot[1]))

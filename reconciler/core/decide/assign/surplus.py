@@ -13,23 +13,20 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
-from reconciler.core.decide.assign.bounds import off_order
 from reconciler.core.decide.assign.serving import Serving, add_up, describe_given_up, serving
-from reconciler.core.decide.assign.subset_order import NOT_IN_SUBSET, SubsetPlace, rows_of, subset_places
+from reconciler.core.decide.assign.subset_order import rows_of, share_of_slot, slots_in_tiers
 from reconciler.core.decide.assign.subset_quota import quotas
 from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
-from reconciler.core.decide.candidates.kind_answers import share_of
 from reconciler.core.decide.candidates.scorers import ranked
-from reconciler.core.decide.distribution import ClusterShare, give_back, returns, subsets, within
+from reconciler.core.decide.distribution import ClusterShare, Layer, give_back, returns, within
 from reconciler.core.decide.distribution.cluster_bounds import seeds
-from reconciler.core.decide.distribution.subsets import Layer
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.units import unit_of_workload
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.model.candidate import Candidate
 from reconciler.model.ids import WorkloadId
 from reconciler.model.placement import ClusterSubset, Placement
-from reconciler.model.policy import BurstPolicy
+from reconciler.model.policy import BurstPolicy, Distribution
 
 
 class GivenUp(NamedTuple):
@@ -115,10 +112,26 @@ class _Held:
         return room
 
     def divided(self, surplus: int) -> Iterator[GivenUp]:
-        """Yield what loses replicas, the last cluster first."""
-        stays = self._by_subset(surplus) if self.policy.subsets else self._by_cluster(surplus)
-        for place, rest in stays:
-            yield from _leave([(each, self.serving[each.path]) for each in self.places.get(place, ())], rest)
+        """Yield what loses replicas, the last cluster first. Percentages are of the replicas that are left.
+
+        Replicas above the maximum of a subset go first, then those in no subset, then those of the last subset, and in
+        it by the distribution of the policy. Without subsets all are in none.
+        """
+        order = ranked(self.inputs, self.working_plan, self.workload)
+        slots = slots_in_tiers(self.inputs, self.workload, order)
+        *rows, none = rows_of(self.policy, slots, self.places, lambda slot: self.room.get(slot, 0))
+        *bounds, _ = quotas(self.inputs, self.workload, self.working_plan.replicas(self.workload) - surplus)
+        layers = [
+            replace(self._layer(row, slots), most=quota.elsewhere, least=max(0, quota.least - quota.home))
+            for row, quota in zip(rows, bounds, strict=True)
+        ]
+        outside = replace(self._layer(none, slots), most=0 if bounds else None)
+        distribution, held = self.policy.distribution, sum(map(self._replicas, self.places))
+        layers = [*_lower(layers, surplus, distribution), outside]
+        stays = give_back(max(0, held - surplus), layers, distribution)
+        for row, kept in reversed(list(zip((*rows, none), stays, strict=True))):
+            for slot, rest in reversed(list(zip(self._held(row), kept, strict=True))):
+                yield from _leave([(each, self.serving[each.path]) for each in self.places[slot]], rest)
 
     def units(self, surplus: int, *, partly: bool) -> Iterator[GivenUp]:
         """Yield the placements that end, each of which is one unit."""
@@ -128,43 +141,6 @@ class _Held:
             if partly or placement.replicas <= surplus:
                 surplus -= placement.replicas
                 yield GivenUp(placement, 0, describe_given_up(self.serving[placement.path], 0))
-
-    def _by_cluster(self, surplus: int) -> Iterator[tuple[ClusterSubset, int]]:
-        """Yield the replicas that stay on each cluster, by the distribution of the policy."""
-        distribution, candidates = self.policy.distribution, ranked(self.inputs, self.working_plan, self.workload)
-        held = {cluster: self._replicas((cluster, subset)) for cluster, subset in self.places}
-        room = self.room if distribution.traits.shrinks_by_room else {}
-        shares = [
-            share_of(candidate, most=has, capacity=has + room.get(candidate.key, 0))
-            for candidate in candidates
-            if (has := held.get(candidate.cluster))
-        ]
-        shares = [
-            share._replace(serving=self._serving((share.cluster, "")))
-            for share in (*shares, *off_order(candidates, held, stay=False))
-        ]
-        stays = give_back(max(0, sum(held.values()) - surplus), shares, distribution)
-        for share in sorted(shares, key=lambda share: share.rank, reverse=True):
-            yield (share.cluster, ""), stays[share.cluster]
-
-    def _by_subset(self, surplus: int) -> Iterator[tuple[ClusterSubset, int]]:
-        """Yield the replicas that stay on each cluster of each subset. Percentages are of the replicas that are left.
-
-        Replicas above the maximum of a subset go first, then those in no subset, then those of the last subset, and in
-        it by the strategy.
-        """
-        held = {each: self._replicas(each) for each in self.places}
-        *rows, none = rows_of(self.finder, self.workload, held, lambda place: self.room.get(place, 0))
-        subset_terms = subset_places(self.finder, self.workload)
-        *bounds, _ = quotas(self.inputs, self.workload, self.working_plan.replicas(self.workload) - surplus)
-        layers = [
-            replace(self._layer(row, subset_terms), most=quota.elsewhere, least=max(0, quota.least - quota.home))
-            for row, quota in zip(rows, bounds, strict=True)
-        ]
-        layers = [*_lower(layers, surplus), replace(self._layer(none, subset_terms), most=0)]
-        stays = subsets.give_back(max(0, sum(held.values()) - surplus), layers)
-        for row, kept in reversed(list(zip((*rows, none), stays, strict=True))):
-            yield from reversed(list(zip(row, kept, strict=True)))
 
     def _kept_units(self) -> list[Placement]:
         """List units in the order in which they are kept: as many clusters and groups as there have to be first.
@@ -192,24 +168,25 @@ class _Held:
     def _replicas(self, place: ClusterSubset) -> int:
         return sum(placement.replicas for placement in self.places.get(place, ()))
 
-    def _serving(self, place: ClusterSubset) -> Serving:
-        return add_up(self.serving[placement.path] for placement in self.places.get(place, ()))
+    def _held(self, row: Iterable[ClusterSubset]) -> list[ClusterSubset]:
+        return [slot for slot in row if slot in self.places]
 
-    def _layer(self, row: Sequence[ClusterSubset], places: Mapping[ClusterSubset, SubsetPlace]) -> Layer:
+    def _layer(self, row: Iterable[ClusterSubset], slots: Mapping[ClusterSubset, Candidate]) -> Layer:
         """Make a layer of the replicas of a subset that can be taken back."""
-        shares = []
-        for rank, place in enumerate(row, start=1):
-            has, serves, room = self._replicas(place), self._serving(place), self.room.get(place, 0)
-            share = ClusterShare(cluster=place[0], rank=rank, most=has, capacity=has + room, serving=serves)
-            shares.append(places.get(place, NOT_IN_SUBSET).held(share))
-        return Layer(shares=tuple(shares), strategy=self.policy.distribution.strategy)
+        room = self.room if self.policy.distribution.traits.shrinks_by_room else {}
+        shares = list[ClusterShare]()
+        for rank, slot in enumerate(self._held(row), start=1):
+            serves = add_up(self.serving[placement.path] for placement in self.places[slot])
+            share = share_of_slot(slots, slot, rank, most=self._replicas(slot), room=room.get(slot, 0))
+            shares.append(share._replace(serving=serves))
+        return Layer(shares=tuple(shares))
 
 
-def _lower(layers: Sequence[Layer], surplus: int) -> list[Layer]:
+def _lower(layers: Sequence[Layer], surplus: int, distribution: Distribution) -> list[Layer]:
     """Take replicas above the maximums off the shares of the subsets, as far as the surplus goes."""
     has = [sum(share.most for share in layer.shares) for layer in layers]
     within = sum(n if layer.most is None else min(n, layer.most) for n, layer in zip(has, layers, strict=True))
-    stays = subsets.give_back(max(sum(has) - surplus, within), layers)
+    stays = give_back(max(sum(has) - surplus, within), layers, distribution)
     return [
         replace(
             layer,

@@ -12,17 +12,18 @@ from reconciler.core.decide.distribution.cluster_bounds import choose
 from reconciler.core.decide.distribution.divide import (
     Division,
     SortedShares,
-    give_back,
     reachable,
     returns,
     share_out,
     within,
 )
 from reconciler.core.decide.distribution.strategy import ClusterShare
+from reconciler.core.decide.distribution.subsets import Layer, give_back
 
 __all__ = [
     "ClusterShare",
     "Division",
+    "Layer",
     "SortedShares",
     "choose",
     "give_back",

@@ -17,19 +17,19 @@ def precedence(share: ClusterShare) -> tuple[int, ...]:
 
 def grow(more: int, shares: Sequence[ClusterShare]) -> tuple[int, ...]:
     """Divide over the fewest clusters by free room, as Karmada does."""
-    fewest = {share.cluster for share in _fewest(more, shares)}
-    open_to = [share if share.cluster in fewest else _close(share) for share in shares]
+    fewest = {share.rank for share in _fewest(more, shares)}
+    open_to = [share if share.rank in fewest else _close(share) for share in shares]
     return balanced.grow(more, open_to)
 
 
 def shrink(kept: int, shares: Sequence[ClusterShare]) -> tuple[int, ...]:
     """Keep the largest shares whole: the smallest is emptied first."""
-    counts = {share.cluster: share.keeps for share in shares}
+    counts = {share.rank: share.keeps for share in shares}
     for share in sorted(shares, key=lambda share: (-share.most, share.rank)):
         stays = min(kept, share.free)
-        counts[share.cluster] += stays
+        counts[share.rank] += stays
         kept -= stays
-    return tuple(counts[share.cluster] for share in shares)
+    return tuple(counts[share.rank] for share in shares)
 
 
 def because(growing: Sequence[ClusterShare], shares: Sequence[ClusterShare]) -> list[str]:

@@ -4,8 +4,8 @@ Each cluster or group that the policy requires gets one replica first, then the 
 the replicas go; the strategy divides the rest. Where the clusters are in tiers, it divides within each, and the next
 tier gets what the ones before it have no room for (Karmada's overflow of cluster affinities).
 
-It divides by the whole distribution of a policy, and says why. Where subsets come before clusters, `subsets` divides:
-a policy with subsets has a strategy alone, of which it needs `grow` and `shrink`.
+It divides by the whole distribution of a policy, and says why. `subsets` divides where subsets come before clusters,
+and takes back for all of them.
 """
 
 from __future__ import annotations
@@ -15,9 +15,12 @@ from dataclasses import dataclass
 
 from reconciler.core.decide.distribution import aggregated, balanced, cluster_bounds, ordered, weighted
 from reconciler.core.decide.distribution.cluster_bounds import Groups, Reached
-from reconciler.core.decide.distribution.strategy import ClusterShare, Strategy, grades
+from reconciler.core.decide.distribution.strategy import ClusterShare, Strategy
 from reconciler.model.ids import ClusterName
 from reconciler.model.policy import Distribution, StrategyName
+
+Divide = Callable[[int, Sequence[ClusterShare]], tuple[int, ...]]
+"""Divides replicas over shares, on top of what each keeps; returns all shares."""
 
 _STRATEGIES: Mapping[StrategyName, Strategy] = {
     StrategyName.ORDERED: ordered,
@@ -62,9 +65,9 @@ def share_out(
     reached = cluster_bounds.reached(chosen, distribution)
     out_of_reach = reached if reached.falls_short(distribution, total) else None
     sown = cluster_bounds.seeds(chosen, distribution)[:more]
-    more, raised = _raise(more, chosen, {share.cluster: 1 for share in sown})
+    more, raised = _raise(more, chosen, {share.rank: 1 for share in sown})
     if out_of_reach is None:
-        more, raised = _raise(more, raised, {share.cluster: share.least for share in raised})
+        more, raised = _raise(more, raised, {share.rank: share.least for share in raised})
         taking = _shares_with_weight(raised)
         raised = _fill(grow(more, taking, distribution.strategy), taking, raised)
     counts = {share.cluster: share.keeps for share in raised if share.keeps}
@@ -122,29 +125,20 @@ class SortedShares:
         self.shares = [share for _, share in self._keyed]
 
 
-def give_back(total: int, shares: Sequence[ClusterShare], distribution: Distribution) -> Mapping[ClusterName, int]:
-    """Divide the replicas of a smaller total that stay; a share keeps nothing for certain, and `most` is what it has.
+def keep_guarantees(
+    total: int, shares: Sequence[ClusterShare], distribution: Distribution, levels: Iterable[int]
+) -> tuple[int, ...]:
+    """Divide the replicas that stay of a total for what a policy guarantees; `levels` are those of `grades`.
 
-    Guarantees are given up last: one replica for each cluster and group that there has to be, then minimums, those of
-    later clusters first. Clusters that the policy no longer names come first. In between go the replicas that serve
-    least (`ClusterShare.serving`), and of equal ones those that the strategy gives back first.
+    These are one replica for each cluster and group that there has to be, then minimums.
     """
-    levels = grades(shares)
     prefers = preference(distribution.strategy)
-    by_preference = sorted(shares, key=lambda share: (not share.weight, share.best, *prefers(share)))
+    by_preference = sorted(shares, key=lambda share: (share.best, *prefers(share)))
     sown = cluster_bounds.seeds(by_preference, distribution)[:total]
-    more, raised = _raise(total, by_preference, {share.cluster: 1 for share in sown})
+    more, raised = _raise(total, shares, {share.rank: 1 for share in sown})
     for level in levels:
-        minimums = {share.cluster: min(share.least, share.at_least(level)) for share in raised}
-        more, raised = _raise(more, raised, minimums)
-    for level in levels:
-        taking = [share._replace(most=max(share.keeps, share.at_least(level))) for share in _shares_with_weight(raised)]
-        counts = shrink(more, taking, distribution.strategy)
-        more -= sum(counts) - sum(share.keeps for share in taking)
-        raised = _fill(counts, taking, raised)
-    for level in levels:
-        more, raised = _raise(more, raised, {share.cluster: share.at_least(level) for share in raised})
-    return {share.cluster: share.keeps for share in raised}
+        more, raised = _raise(more, raised, {share.rank: min(share.least, share.at_least(level)) for share in raised})
+    return tuple(share.keeps for share in raised)
 
 
 def grow(more: int, shares: Sequence[ClusterShare], strategy: StrategyName) -> tuple[int, ...]:
@@ -169,34 +163,32 @@ def within(strategy: StrategyName) -> str:
 
 
 def _raise(
-    more: int, shares: Sequence[ClusterShare], floors: Mapping[ClusterName, int]
+    more: int, shares: Sequence[ClusterShare], floors: Mapping[int, int]
 ) -> tuple[int, tuple[ClusterShare, ...]]:
-    """Raise each share to its floor in the policy's order, as far as the replicas and its room go."""
+    """Raise each share to its floor, by rank, in the policy's order, as far as the replicas and its room go."""
     if not any(floors.values()):
         return more, tuple(shares)
-    raised: dict[ClusterName, ClusterShare] = {}
+    raised: dict[int, ClusterShare] = {}
     for share in sorted(shares, key=lambda share: share.rank):
-        floor = min(floors.get(share.cluster, 0), share.most)
+        floor = min(floors.get(share.rank, 0), share.most)
         given = min(more, max(0, floor - share.keeps))
-        raised[share.cluster] = share._replace(keeps=share.keeps + given) if given else share
+        raised[share.rank] = share._replace(keeps=share.keeps + given) if given else share
         more -= given
-    return more, tuple(raised[share.cluster] for share in shares)
+    return more, tuple(raised[share.rank] for share in shares)
 
 
-def _by_tier(
-    divide: Callable[[int, Sequence[ClusterShare]], tuple[int, ...]], more: int, shares: Sequence[ClusterShare]
-) -> tuple[int, ...]:
+def _by_tier(divide: Divide, more: int, shares: Sequence[ClusterShare]) -> tuple[int, ...]:
     """Divide within one tier after the other, each as far as it has room; return all shares."""
     tiers = sorted({share.tier for share in shares})
     if tiers == tiers[:1]:
         return divide(more, shares)
-    counts: dict[ClusterName, int] = {}
+    counts: dict[int, int] = {}
     for tier in tiers:
         here = [share for share in shares if share.tier == tier]
         given = divide(more, here)
-        counts |= {share.cluster: has for share, has in zip(here, given, strict=True)}
+        counts |= {share.rank: has for share, has in zip(here, given, strict=True)}
         more -= sum(given) - sum(share.keeps for share in here)
-    return tuple(counts[share.cluster] for share in shares)
+    return tuple(counts[share.rank] for share in shares)
 
 
 def _shares_with_weight(shares: Sequence[ClusterShare]) -> list[ClusterShare]:
@@ -207,9 +199,9 @@ def _fill(
     counts: Sequence[int], taking: Sequence[ClusterShare], shares: Sequence[ClusterShare]
 ) -> tuple[ClusterShare, ...]:
     """Set the counts of the shares that take part to those of the strategy."""
-    given = {share.cluster: count for share, count in zip(taking, counts, strict=True)}
+    given = {share.rank: count for share, count in zip(taking, counts, strict=True)}
     return tuple(
-        share if given.get(share.cluster, share.keeps) == share.keeps else share._replace(keeps=given[share.cluster])
+        share if given.get(share.rank, share.keeps) == share.keeps else share._replace(keeps=given[share.rank])
         for share in shares
     )
 
