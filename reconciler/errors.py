@@ -11,6 +11,7 @@ Everything may import this module; it imports nothing of ours.
 from __future__ import annotations
 
 import dataclasses
+import re
 import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -127,9 +128,22 @@ def replace_unseen(text: str, stand_in: Callable[[str], str]) -> str:
     return "".join(shown)
 
 
+_RUNNER_COMMAND = re.compile(r"#(?=#[\w-]*\[)|(?<!\S):(?=:[A-Za-z])")
+"""What the programs that run CI jobs take for an order in a line of the output: ``##[group]``, ``##vso[...]`` and
+``##teamcity[...]`` anywhere, ``::group::`` at the start (https://github.com/actions/runner ActionCommand.cs,
+https://learn.microsoft.com/azure/devops/pipelines/scripts/logging-commands)."""
+
+
 def one_line(text: str) -> str:
-    """Escape what would end a line, command a terminal or stay unseen."""
-    return replace_unseen(text, lambda char: char.encode("unicode_escape").decode())
+    """Escape what would end a line, command a terminal or the runner of a CI job, or stay unseen."""
+    shown = replace_unseen(text, _escaped)
+    if "##" in shown or "::" in shown:
+        return _RUNNER_COMMAND.sub(lambda found: f"\\x{ord(found[0]):02x}", shown)
+    return shown
+
+
+def _escaped(char: str) -> str:
+    return char.encode("unicode_escape").decode()
 
 
 class OverspillError(Exception):

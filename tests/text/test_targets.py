@@ -204,3 +204,16 @@ def test_every_writer_of_events_names_its_target() -> None:
         reads = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)} & {"line", "reasons"}
         if reads and path.name not in {"conditions.py", "notices.py"}:  # which make them
             assert "escape(" in path.read_text(), path.name
+
+
+@pytest.mark.parametrize("target", [TextTarget.TERMINAL, TextTarget.LOG])
+def test_text_orders_no_runner_of_ci_jobs(target: TextTarget) -> None:
+    orders = (
+        "::stop-commands::x", "  ::set-output name=planned::true", "a\n::error file=a::b", "##[add-mask]e",
+        "x ##[group]y", "##vso[task.setvariable variable=PATH]/tmp", "x###vso[task.complete]", "##teamcity[message]",
+    )  # fmt: skip # a table of texts
+    for text in orders:
+        lines = escape(text, target).split("\n")
+        assert not any(line.strip().startswith("::") or re.search(r"##\w*\[", line) for line in lines), text
+    for text in ("std::move", "fe80::1", "::1", "## heading [1]", "a: b::c"):
+        assert escape(text, target) == text

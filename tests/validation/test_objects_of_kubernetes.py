@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from pathlib import Path
 
 import pytest
@@ -25,9 +26,9 @@ from reconciler.model.kubernetes.object_schema import NO_SCHEMAS, FieldValidatio
 from reconciler.model.plan import Change, Choice, Plan
 from reconciler.model.policy import Desired
 from reconciler.model.workload import DeploySpec, Json, ManifestResource
-from reconciler.text.findings import dotted
+from reconciler.text.findings import MOST_TOLD, dotted
 from tests.builders.deploy_specs import WEB, WORKSPACE
-from tests.builders.fleet_files import FLEET, TEMPLATE, errors, load, warnings
+from tests.builders.fleet_files import FLEET, TEMPLATE, errors, lines, load, warnings
 from tests.builders.inputs import gpus, placement
 from tests.builders.requests import manifests, request, wants
 from tests.builders.workload_kinds import SAMPLES
@@ -287,6 +288,17 @@ def test_what_only_an_expression_breaks_is_refused_before_it_is_committed() -> N
     made = rendered(desired)
     assert made.spec is None
     assert "containers[0].image: Kubernetes takes a text here, not 3" in made.problem
+
+
+def test_a_template_that_is_wrong_in_thousands_of_places_is_told_in_short() -> None:
+    ports = ", ".join(f'{{containerPort: {number}, hostPort: "PORT"}}' for number in range(1, 3_001))
+    template = TEMPLATE.replace("image: vllm}", f"image: vllm, ports: [{ports}]}}")
+    found = lines(load({**FLEET, "templates/vllm.yaml": template.replace('"PORT"', "80")}).problems)
+    assert len(found) <= MOST_TOLD + 2
+    assert any(re.fullmatch(r"templates/vllm.yaml: has \d{4} more problems", line) for line in found)
+    made = rendered(load({**FLEET, "templates/vllm.yaml": template.replace("PORT", "{{ 80 }}")}))
+    assert re.search(r"; templates/vllm\.yaml:1: spec: has \d{4} more problems$", made.problem)
+    assert made.problem.count(";") == 10
 
 
 def test_findings_are_errors_unless_the_fleet_says_otherwise() -> None:

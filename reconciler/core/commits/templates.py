@@ -27,7 +27,10 @@ from reconciler.model.placement import Placement
 from reconciler.model.plan import UNTRIED, Change, Plan
 from reconciler.model.policy import Cluster, Desired, Workspace
 from reconciler.model.workload import DeploySpec, WorkloadTemplate
-from reconciler.text.findings import dotted
+from reconciler.text.findings import dotted, told
+
+_MOST_TOLD = 10
+"""Problems of a template that is rendered, in the one sentence on why it is not placed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +148,7 @@ def _fill(placement: Placement, desired: Desired, budget: EvaluationBudget) -> R
     wrong = [finding for finding in findings if finding.severity is Severity.ERROR]
     if wrong:
         where = f"{template.path}:{template.line}"
-        problem = "; ".join(f"{where}: {dotted(finding.loc)}: {finding.message}" for finding in wrong)
+        problem = "; ".join(f"{where}: {dotted(finding.loc)}: {finding.message}" for finding in told(wrong, _MOST_TOLD))
         return RenderedTemplate(placement=placement, problem=problem)
     if not placement.workload.request and (
         wrong_number := miscounted(template, spec, placement.replicas, desired.kinds)

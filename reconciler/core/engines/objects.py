@@ -27,11 +27,13 @@ from reconciler.errors import InvalidInput, Severity
 from reconciler.model.kubernetes.workload_kind import Path
 from reconciler.model.placement import PLACEMENT_LABEL, Placement
 from reconciler.model.workload import HelmConfig, Json, StepType
-from reconciler.text.findings import Finding
+from reconciler.text.findings import Finding, told
 
 DIRECTORY = "manifests"
 KUSTOMIZATION = "kustomization.yaml"
 
+_MOST_TOLD = 10
+"""Problems of a chart, in the one sentence on why it is not placed."""
 _NAMESPACE = ("metadata", "namespace")
 _SLUG = re.compile(r"[^a-z0-9.-]+")
 _MAX_SLUG = 80
@@ -134,7 +136,7 @@ def _chart(deployment: Deployment, number: int, chart: HelmConfig) -> Iterator[P
         placement=deployment.placement.name,
     )
     if errors := [finding for finding in findings if finding.severity is Severity.ERROR]:
-        raise InvalidInput(problems=tuple(finding.problem(path="", line=0) for finding in errors))
+        raise InvalidInput(problems=tuple(finding.problem(path="", line=0) for finding in told(errors, _MOST_TOLD)))
     for ordinal, manifest in enumerate(manifests, 1):
         yield PayloadObject(
             step=number,

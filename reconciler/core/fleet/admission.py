@@ -25,7 +25,7 @@ from reconciler.model.policy import Desired, Workspace
 from reconciler.model.request import Request
 from reconciler.model.units import format_duration
 from reconciler.model.workload import DeploySpec, ManifestResource, WorkloadTemplate
-from reconciler.text.findings import Finding, Loc, shortened
+from reconciler.text.findings import Finding, Loc, shortened, told
 from reconciler.text.spelling import nearest
 
 DEFAULT_DURATION = timedelta(days=7)
@@ -46,7 +46,7 @@ def admit(
     if isinstance(workspace, Finding):
         return (draft.spelling.of(workspace),)
     examined = review(draft, workspace, desired)
-    return examined.request or examined.errors
+    return examined.request or told(examined.errors)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -60,13 +60,13 @@ from reconciler.core.schema.workspace import WorkspaceFile
 from reconciler.core.workloads.builtin_kinds import Kinds
 from reconciler.core.workloads.containers import deployed_containers
 from reconciler.core.workloads.single_run import runs_once
-from reconciler.errors import Bug, Severity
+from reconciler.errors import Bug, Problem, Severity
 from reconciler.model.ids import BlobId, ClusterName, CommitId, WorkloadId, WorkspaceName
 from reconciler.model.kubernetes.object_schema import CustomKind, ObjectSchemas
 from reconciler.model.manifest_source import ManifestSource, RepositorySource, SourceContents, SourceKey
 from reconciler.model.policy import Cluster, Desired, Fleet, Workspace
 from reconciler.model.workload import WorkloadRef, WorkloadTemplate
-from reconciler.text.findings import Finding, Loc
+from reconciler.text.findings import MOST_TOLD, Finding, Loc, told
 from reconciler.text.spelling import bounded_suggestions
 
 _NO_BLOBS: Mapping[str, BlobId] = {}
@@ -236,7 +236,7 @@ def _assembly(
     _warn_prerequisites(work, desired, templates)
     _warn_objects(work, desired, templates)
     warn_dead_paths(work, desired.templates.values())
-    desired = replace(desired, problems=tuple(sorted(work.problems)), incomplete=bool(work.rejected))
+    desired = replace(desired, problems=_told(work.problems), incomplete=bool(work.rejected))
     return Assembly(
         desired=desired,
         rejected=frozenset(work.rejected),
@@ -461,6 +461,15 @@ def _with_shared_domain(template: WorkloadTemplate, kinds: Kinds) -> WorkloadTem
     """Note of a template that its replicas share a topology domain; pods that cannot be read share none."""
     shares = attempt(Seam.GANG, template.workload, partial(shares_domain, template, kinds))
     return replace(template, shares_domain=True) if shares is True else template
+
+
+def _told(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+    """Return the problems that are reported, by path: of each file not many more than its reader reports."""
+    by_path: dict[str, list[Problem]] = {}
+    for problem in sorted(problems):
+        by_path.setdefault(problem.path, []).append(problem)
+    most = MOST_TOLD + 1  # what its reader reports, and how much more that is
+    return tuple(sorted(problem for found in by_path.values() for problem in told(found, most)))
 
 
 def _judge(work: FleetObjects, placed: DeclaredValue[TemplateDraft], findings: Iterable[Finding]) -> bool:

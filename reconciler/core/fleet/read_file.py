@@ -46,14 +46,14 @@ from reconciler.core.schema.policy import BurstPolicyFile
 from reconciler.core.schema.workloadkind import WorkloadKindFile
 from reconciler.core.schema.workloadspread import WorkloadSpreadFile
 from reconciler.core.schema.workspace import WorkspaceFile
-from reconciler.core.schema.yaml import MAX_BYTES, MAX_PROBLEMS, Document
+from reconciler.core.schema.yaml import MAX_BYTES, Document
 from reconciler.core.validation import custom_resources
 from reconciler.core.workloads.paths import at
 from reconciler.errors import Bug, InvalidInput, Problem, Severity
 from reconciler.model.kubernetes.object_schema import CustomKind
 from reconciler.model.workload import Json
 from reconciler.text.file_names import may_hold_objects
-from reconciler.text.findings import Finding, Loc, dotted
+from reconciler.text.findings import Finding, Loc, dotted, told
 from reconciler.text.spelling import bounded_suggestions
 
 __all__ = ["ParsedFile", "assemble", "is_read", "parse_file"]
@@ -226,19 +226,14 @@ def _without_nulls(data: bytes) -> bytes:
 
 
 def _sorted_problems(problems: list[Problem]) -> tuple[Problem, ...]:
-    """Sort the problems of a file by line; of more than a hundred keep errors before warnings.
+    """Sort the problems of a file by line; of very many of them keep errors before warnings.
 
     Too many tokens are the file's own problem, and only the first object that has it tells it.
     """
     exhausted = [problem for problem in problems if problem.message == TOO_MANY_TOKENS]
     if len(exhausted) > 1:
         problems = [min(exhausted), *(problem for problem in problems if problem.message != TOO_MANY_TOKENS)]
-    if len(problems) <= MAX_PROBLEMS:
-        return tuple(sorted(problems))
-    ordered = sorted(problems, key=lambda problem: (problem.severity, problem))  # "error" sorts before "warning"
-    rest = ordered[MAX_PROBLEMS:]
-    more = Problem(path="", message=f"has {len(rest)} more problems", severity=rest[0].severity)
-    return tuple(sorted((*ordered[:MAX_PROBLEMS], more)))
+    return tuple(sorted(told(sorted(problems))))
 
 
 def _candidates(document: Document) -> Iterator[tuple[Loc, Mapping[str, Json]]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from itertools import islice
 
 from reconciler.core.expressions.dialect import has_expression
 from reconciler.core.validation import kubernetes
@@ -22,10 +21,7 @@ from reconciler.model.kubernetes.object_schema import NO_SCHEMAS, FieldValidatio
 from reconciler.model.workload import DeploySpec, Json
 from reconciler.text.findings import Finding, Loc, shortened
 from reconciler.text.spelling import closest, nearest
-from reconciler.text.wording import count
 
-_MOST_FINDINGS = 200
-"""Findings of an object that are told, before somebody mends these."""
 _CLOSE_GROUP = 0.9
 """How alike a misspelt API group is. Groups of custom kinds end as those of Kubernetes do."""
 
@@ -42,11 +38,7 @@ def check_object(
     if not rendered and has_expression(version + kind):
         return ()
     # Two pod templates of a kind may be read at one place, as those of a LeaderWorkerSet.
-    found = _check(manifest, loc, schemas, kinds, Judgement(rendered=rendered))
-    findings = tuple(dict.fromkeys(islice(found, _MOST_FINDINGS)))
-    if next(found, None) is not None:
-        message = f"more is wrong in this object than these {count(len(findings), 'finding')}"
-        findings += (Finding(loc=loc, message=message, hint="mend these first"),)
+    findings = tuple(dict.fromkeys(_check(manifest, loc, schemas, kinds, Judgement(rendered=rendered))))
     if schemas.field_validation is FieldValidation.WARN:
         return tuple(replace(finding, severity=Severity.WARNING) for finding in findings)
     return findings

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from reconciler.errors import Problem
 from reconciler.model.bounds import FILE_DEPTH, FILE_SIZE, FILE_VALUES
+from reconciler.text.findings import MOST_TOLD
 
 MAX_BYTES = FILE_SIZE.most
 MAX_DEPTH = FILE_DEPTH.most
 MAX_NODES = FILE_VALUES.most
-MAX_PROBLEMS = 100
-"""Problems of one file that are reported; after these are fixed, the next check reports the rest."""
+MAX_PROBLEMS = MOST_TOLD
 
 
 def too_large(path: str, size: int) -> Problem:
