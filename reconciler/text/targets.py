@@ -51,7 +51,7 @@ class TextTarget(StrEnum):
     LINE = "line"
     """Kubernetes Events: one line without control characters."""
     TERMINAL = "terminal"
-    """Lines of a terminal or a CI job: what would order it about, turn the reading direction or hide is shown."""
+    """Lines of a terminal or a CI job: orders to either, turned reading directions and what stays unseen are shown."""
     LOG = "log"
     """A line of a log, or a value in it."""
     METRIC_LABEL = "metric label"
