@@ -15,7 +15,7 @@ from reconciler.model.end_reason import EndReason
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.ledger import Ledger
 from reconciler.model.placement import Placement, RestraintKind
-from reconciler.model.plan import Change
+from reconciler.model.plan import Change, Reason
 from reconciler.model.policy import Availability
 from reconciler.model.units import ONE
 from tests.builders.inputs import GPU
@@ -135,8 +135,11 @@ def nothing_forbidden_is_renewed(made: Pass) -> Iterator[str]:
 
 
 def lower_bounds_hold_or_are_told(made: Pass) -> Iterator[str]:
-    """A workload is on as many clusters and groups as its policy wants at least, or the plan says that it is not."""
-    told = {held.workload for held in made.plan.suppressed}
+    """A workload is on as many clusters and groups as its policy wants at least, or the plan says that it is not.
+
+    It says so for as long as it is so, by a reason of its own, whatever else keeps the workload back.
+    """
+    told = {held.workload for held in made.plan.suppressed if held.reason is Reason.BOUND_UNMET}
     for work in made.works.values():
         distribution, has = work.policy.distribution, held(made.after, work.id)
         if work.id in told or not has:

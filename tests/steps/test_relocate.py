@@ -16,12 +16,12 @@ from reconciler.model.action import Action
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.end_reason import EndReason
 from reconciler.model.gpr import WorkspaceLimits
-from reconciler.model.ids import ClusterName, TemplateName, WorkloadId
+from reconciler.model.ids import ClusterName, PlacementName, TemplateName, WorkloadId
 from reconciler.model.kubernetes.requirements import Requirement, Requirements
 from reconciler.model.kubernetes.scheduling import Taint, Toleration
 from reconciler.model.kubernetes.workload_spread import Subset, WorkloadSpread
 from reconciler.model.ledger import Ledger
-from reconciler.model.placement import Placement
+from reconciler.model.placement import Placement, Restraint, RestraintKind
 from reconciler.model.plan import Plan, Reason
 from reconciler.model.policy import (
     Availability,
@@ -151,6 +151,33 @@ def test_what_files_no_longer_allow_is_reverted_where_nothing_else_has_room_and_
     (ended,) = decided(why, wanted, before, free("worker-2", 8), free("worker-3", 0)).changes
     assert ended.action is Action.REVERT
     assert ended.why is EndReason.POLICY
+
+
+@pytest.mark.parametrize("why", ["drained", "no longer named", "labels", "tainted"])
+@pytest.mark.parametrize("held", ["by a person", "for a cool-down", "by an unreadable file"])
+def test_what_files_no_longer_allow_arrives_nowhere_while_its_workload_is_held_back_everywhere(
+    why: str, held: str
+) -> None:
+    kind = RestraintKind.HOLD if held == "by a person" else RestraintKind.COOL_DOWN
+    restraint = Restraint(
+        kind=kind,
+        cluster=None,
+        since=NOW,
+        until=NOW + HOUR,
+        reason="vllm-1 was ended by Ada",
+        placement=PlacementName("vllm-1"),
+    )
+    before = ledger(there("worker-2", 2))
+    if held == "by an unreadable file":
+        before = replace(before, blocked=frozenset({VLLM}))
+    else:
+        before = replace(before, restraints={VLLM: (restraint,)})
+    wanted = fleet(ordering("worker-2", "worker-3"), region("worker-2", "eu"), region("worker-3", "us"))
+    made = decided(why, wanted, before, short(2), free("worker-2", 8), free("worker-3", 8))
+    (change,) = made.changes
+    assert change.action is Action.REVERT
+    words = "cannot be read" if held == "by an unreadable file" else "held back everywhere: vllm-1 was ended by Ada"
+    assert words in change.detail
 
 
 def test_what_files_no_longer_allow_moves_while_nobody_sees_the_primary() -> None:

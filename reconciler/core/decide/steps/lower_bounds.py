@@ -34,10 +34,13 @@ def restore_lower_bounds(inputs: PassInput, working_plan: WorkingPlan, finder: C
 
 
 def tell_unmet_bounds(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder) -> None:
-    """Suppress what the changes of this pass leave with fewer clusters or values of the label than its policy wants."""
-    changed = working_plan.changed_workloads()
+    """Suppress what this pass leaves with fewer clusters or values of the label than its policy wants.
+
+    It is told for as long as it is so, whatever keeps it from being restored: the budget of moves, a hold, a surplus
+    that is about to come home, or a primary that is unseen.
+    """
     for workload in inputs.reach.with_lower_bounds():
-        if workload in changed and not working_plan.is_told(workload, Reason.BOUND_UNMET):
+        if not working_plan.is_told(workload, Reason.BOUND_UNMET):
             working_plan.decide(workload, partial(_tell, inputs, working_plan, finder, workload))
 
 
