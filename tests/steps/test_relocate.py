@@ -254,6 +254,29 @@ def test_a_bound_that_cannot_be_held_is_told_and_moves_nothing_within_the_same_r
     assert held_in_one_region(free("worker-2", 9), moves=0).suppressed[0].reason is Reason.MOVE_BUDGET
 
 
+@pytest.mark.parametrize("kept", ["by the budget of moves", "by a hold", "by an unseen primary"])
+def test_a_bound_that_is_not_held_is_told_whatever_keeps_it_from_being_restored(kept: str) -> None:
+    clusters = region("worker-2", "eu"), region("worker-3", "us")
+    most = 0 if kept == "by the budget of moves" else 6
+    policy = ordering("worker-2", "worker-3", distribution=TWO_REGIONS, moves=MoveBudget(most_per_hour=most))
+    wanted, before = fleet(policy, *clusters), ledger(there("worker-3", 6))
+    hold = Restraint(
+        kind=RestraintKind.HOLD,
+        cluster=None,
+        since=NOW,
+        until=NOW + HOUR,
+        reason="vllm-1 was ended by Ada",
+        placement=PlacementName("vllm-1"),
+    )
+    if kept == "by a hold":
+        before = replace(before, restraints={VLLM: (hold,)})
+    home = [] if kept == "by an unseen primary" else [short(6, since=NOW - HOUR)]
+    made = decide(inputs(*home, free("worker-2", 9), free("worker-3", 9), wanted=wanted, there=before))
+    assert made.changes == ()
+    (told,) = (held for held in made.suppressed if held.reason is Reason.BOUND_UNMET)
+    assert told.message == f"policy {policy.name} spreads over 2 values of {REGION} at least, and it has 1"
+
+
 def test_set_that_stands_on_two_clusters_of_a_region_moves_for_no_bound() -> None:
     clusters = region("worker-1", "eu"), region("worker-2", "us"), region("worker-3", "us"), region("worker-4", "eu")
     policy = ordering("worker-2", "worker-3", "worker-4", distribution=TWO_REGIONS)

@@ -40,7 +40,7 @@ from reconciler.model.policy import BurstPolicy
 from reconciler.model.units import format_duration
 from reconciler.model.workload import WorkloadTemplate
 from reconciler.text.timestamps import format_time
-from reconciler.text.wording import count, sanitize
+from reconciler.text.wording import as_clause, count, sanitize
 
 
 def may_leave(inputs: PassInput, working_plan: WorkingPlan, placement: Placement, cause: Cause) -> bool:
@@ -51,12 +51,22 @@ def may_leave(inputs: PassInput, working_plan: WorkingPlan, placement: Placement
         return False
     if cause.must_go:
         return True
-    # 2. It is held back everywhere, or nobody knows all that it has and left.
-    if workload in inputs.ledger.blocked or working_plan.cooling(workload) is not None:
+    # 2. It may arrive nowhere.
+    if _why_nowhere(inputs, working_plan, workload):
         return False
     # 3. Nobody knows how many of its replicas are needed. A set is needed whole.
     unit = unit_of_workload(inputs, workload, placement)
     return cause.takes(unit) and (unit.is_set or isinstance(inputs.demands.get(workload), Demand))
+
+
+def _why_nowhere(inputs: PassInput, working_plan: WorkingPlan, workload: WorkloadId) -> str:
+    """Say why no cluster gets replicas of a workload, as a clause; empty where some may."""
+    cooling = working_plan.cooling(workload)
+    if cooling is not None:
+        return f"it is held back everywhere: {as_clause(cooling.reason)}"
+    # Nobody knows all that it has and left.
+    blocked = workload in inputs.ledger.blocked
+    return "a file of its on the output branch cannot be read, so that it goes nowhere else" if blocked else ""
 
 
 def relocate(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder, departure: Departure) -> None:
@@ -87,8 +97,12 @@ class _Relocation:
             self._move_needed()
 
     def _leave(self) -> None:
-        """Move all of it, and revert what has no room elsewhere."""
-        departure = self.departure
+        """Move all of it, and revert what has no room elsewhere, or may arrive nowhere."""
+        departure, nowhere = self.departure, _why_nowhere(self.inputs, self.working_plan, self.workload)
+        if nowhere:
+            detail = f"{departure.detail}; {nowhere}"
+            revert(self.inputs, self.working_plan, self.placement, departure.cause.why, detail)
+            return
         assignment, moved = self._assign(departure.replicas, self._closed({}))
         if moved:
             self._transfer(assignment, departure.replicas, moved)
