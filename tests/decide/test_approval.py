@@ -20,6 +20,7 @@ from reconciler.model.manifest_source import MadeFrom
 from reconciler.model.placement import RestraintKind
 from reconciler.model.plan import Change, Plan, Reason
 from reconciler.model.policy import BurstPolicy, Desired, Distribution, Renewal, StrategyName
+from tests.builders.cluster_shares import spread_over
 from tests.builders.gangs import JOB
 from tests.builders.group_bursts import SET, lacks
 from tests.builders.group_bursts import fleet as gang_fleet
@@ -229,6 +230,56 @@ def test_what_was_approved_and_is_not_what_was_shown_any_more_is_not_placed(
     assert placed(made) == []
     assert ended(made).why is ProposalEnd.NOT_PLACED
     assert why in ended(made).detail
+
+
+@pytest.mark.parametrize(
+    ("bounds", "why", "copies"),
+    [
+        ({"max_clusters": 1}, "policy ordered spreads over 1 cluster at most: worker-2", False),
+        ({"max_clusters": 1}, "policy ordered spreads over 1 cluster at most: worker-2", True),
+        ({"min_clusters": 3}, "policy ordered spreads over 3 clusters at least, and only 2 can be used", False),
+        (
+            {"spread_constraints": spread_over("region", max_groups=1)},
+            "policy ordered spreads over 1 value of region at most: worker-2",
+            True,
+        ),
+        (
+            {"spread_constraints": spread_over("zone", min_groups=2)},
+            "policy ordered spreads over 2 values of zone at least, and only 1 can be used",
+            True,
+        ),
+    ],
+    ids=["maxClusters", "maxClusters of copies", "minClusters", "maxGroups of copies", "minGroups of copies"],
+)
+def test_what_was_approved_and_is_beyond_the_bounds_of_the_policy_by_now_is_not_placed(
+    bounds: dict[str, object], why: str, *, copies: bool
+) -> None:
+    labelled = (
+        cluster("worker-1"),
+        cluster("worker-2", labels={"region": "eu", "zone": "a"}),
+        cluster("worker-3", labels={"region": "us", "zone": "a"}),
+    )
+    rooms, policy = (free("worker-2", 3), free("worker-3", 3)), ordering("worker-2", "worker-3", name="ordered")
+    asks = replace(asking(policy=policy), clusters={each.name: each for each in labelled})
+    if copies:
+        asks = replace(asks, templates={VLLM: replace(asks.templates[VLLM], copy=3, uses_replicas=False)})
+    proposal = first(*rooms, missing=6, wanted=asks)
+    assert shown(proposal) == [("worker-2", 3), ("worker-3", 3)]
+    bounded = replace(asks.policies[VLLM], distribution=Distribution(**bounds))
+    wanted = replace(asks, policies={VLLM: bounded})
+    made = plan(short(6), *rooms, wanted=wanted, there=awaited(proposal, approved=True))
+    assert placed(made) == []
+    assert ended(made).why is ProposalEnd.NOT_PLACED
+    assert why in ended(made).detail
+
+
+def test_replicas_beyond_what_was_approved_are_told_and_proposed_next() -> None:
+    there = awaited(first(), approved=True)
+    made = plan(short(5), free("worker-2", 8), wanted=asking(), there=there)
+    assert placed(made) == [("worker-2", 3)]
+    (held,) = made.suppressed
+    assert (held.reason, held.replicas) == (Reason.AWAITING_APPROVAL, 2)
+    assert made.wake_at == NOW + timedelta(seconds=1)
 
 
 def test_what_can_be_placed_instead_is_proposed_in_the_same_pass() -> None:

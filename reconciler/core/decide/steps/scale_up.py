@@ -146,7 +146,7 @@ class ScaleUp:
         if missing < wanted:
             self._suppress(Reason.POLICY_LIMIT, f"{count(missing, 'replica')} of {wanted} may be placed now")
             return None
-        return shape, wanted
+        return shape, missing
 
     def _describe_unknown_requests(self) -> str:
         """Say why the requests of a replica are unknown; empty where they are known."""
@@ -164,6 +164,8 @@ class ScaleUp:
     def _place(self, shape: ReplicaShape, missing: int) -> None:
         """Assign missing replicas to clusters, and suppress those that none has room for."""
         workload, template = self.demand.workload, self.inputs.desired.templates[self.demand.workload]
+        beyond = missing - self.unit.approved if self.unit.approved else 0
+        missing -= beyond
         unit, here = self.unit, self.working_plan.replicas(workload) if self.unit.is_set else 0
         if here + missing < unit.size:
             self._suppress(Reason.NOTHING_FITS, self._too_large(missing, here), short=missing)
@@ -188,6 +190,10 @@ class ScaleUp:
             if candidate.replicas == candidate.room and unit.is_single:
                 refusals = (*refusals, _full(candidate, choice, self.finder.describe_held(candidate.cluster, shape)))
         self.working_plan.burst(workload, changes)
+        if beyond and changes:
+            soon = self.inputs.now + timedelta(seconds=1)
+            more = f"{count(beyond, 'replica')} beyond what was approved wait for the next pass"
+            self._suppress(Reason.AWAITING_APPROVAL, more, soon, short=beyond)
         left = missing - assignment.home - sum(candidate.replicas for candidate in assignment.chosen)
         if assignment.home:
             self._suppress(Reason.SPREAD_LIMIT, self._stays(assignment.home), short=assignment.home)
