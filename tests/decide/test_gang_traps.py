@@ -69,6 +69,14 @@ def test_fewer_pods_of_a_group_need_no_room() -> None:
     assert change.after.shape.group_size == 3
 
 
+def test_groups_that_run_once_keep_the_pods_that_they_began_with() -> None:
+    wanted = versioned(fleet(lws("{{ replicas }}", 6)))
+    once = replace(wanted, templates={VLLM: replace(wanted.templates[VLLM], runs_once=True)})
+    there = burst(template_version="a" * 12, lasting=2 * HOUR, runs_once=True)
+    seen = free("worker-2", 8, 8, bound={there.name: 4})
+    assert plan(lacks(6, running=0, held=True), seen, wanted=once, there=ledger(there)).changes == ()
+
+
 def test_a_template_that_has_changed_in_other_ways_resizes_nothing() -> None:
     there = burst(template_version="a" * 12, lasting=2 * HOUR)
     seen = free("worker-2", bound={there.name: 4})

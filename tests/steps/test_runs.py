@@ -11,7 +11,7 @@ from datetime import timedelta
 import pytest
 
 from reconciler.core.decide.decide import decide, sweep
-from reconciler.core.decide.orders.steer import plan_release
+from reconciler.core.decide.orders.steer import plan_release, plan_revert
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.steps.end import make_revert
 from reconciler.core.ledger.lifecycle import end_of
@@ -23,6 +23,7 @@ from reconciler.model.capacity import ClusterObservation, FailedObject, Node, Ob
 from reconciler.model.demand import Sample
 from reconciler.model.end_reason import EndReason
 from reconciler.model.ids import ClusterName, TemplateName
+from reconciler.model.ledger import Drift
 from reconciler.model.placement import Origin, Placement, Restraint, RestraintKind
 from reconciler.model.plan import Plan, Reason
 from reconciler.model.policy import Availability, BurstPolicy, Desired, Fleet, Renewal
@@ -137,6 +138,24 @@ def test_a_person_begins_a_run_that_was_cut_off_again() -> None:
     (released,) = plan_release(given, VLLM, None, by=ADA, reason="it may take a day").changes
     assert released.restraints == (hold,)
     assert [first.cluster for first in begun(plan(home(), roomy(), wanted=wanted))] == ["worker-3"]
+
+
+@pytest.mark.parametrize("hold", [timedelta(), timedelta(hours=1)], ids=["no hold", "an hour"])
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("by", ["everywhere", "on its cluster", "by hand"])
+def test_time_alone_begins_no_run_again_that_a_person_has_ended(form: str, by: str, hold: timedelta) -> None:
+    wanted = fleet(form, ordering("worker-2", default_duration=TEN, hold=hold))
+    burst = there(form, left=TEN)
+    if by == "by hand":
+        gone = replace(ledger(), drifted=(Drift(placement=burst, removed=True, files=()),))
+        (change,) = plan(home(form), running(burst), wanted=wanted, there=gone).changes
+    else:
+        given = inputs(home(form), running(burst), wanted=wanted, there=ledger(burst))
+        (change,) = plan_revert(given, [burst], by="Ada", reason="", everywhere=by == "everywhere").changes
+    held, later = ledger(restraints={VLLM: (change.restraint,)}), NOW + timedelta(days=30)
+    seen = home(form, at=later), free("worker-2", 8, 8, 8, at=later)
+    again = plan(*seen, wanted=wanted, there=held, now=later)
+    assert (again.changes, len(again.suppressed)) == ((), 1)
 
 
 @pytest.mark.parametrize(("gone", "ends"), [("deleted", True), ("runs there", True), ("still held", False)])

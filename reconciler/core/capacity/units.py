@@ -96,6 +96,11 @@ class PlacementUnit:
         return self.whole and bool(self.size) and self.gang is None and not self.once
 
     @property
+    def keeps_version(self) -> bool:
+        """Whether what has begun of it stays as it was placed, whatever its template says now: a run is not changed."""
+        return self.once
+
+    @property
     def divided_gang(self) -> GangWorkload | None:
         """The gang whose groups a policy divides over clusters; None for any other unit."""
         return self.gang if self.is_single else None

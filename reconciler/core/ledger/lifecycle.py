@@ -221,9 +221,12 @@ def at_longest(placement: Placement, policy: BurstPolicy, limits: WorkspaceLimit
 
 
 def hold(placement: Placement, policy: BurstPolicy, now: datetime) -> Restraint | None:
-    """Respect a manual deletion: hold the workload off that cluster until its demand ends, or the hold expires."""
-    reason = f"{placement.name} was deleted by hand"
-    return _left_by(placement, RestraintKind.HOLD, reason, now, now + policy.hold, cluster=placement.cluster)
+    """Respect a manual deletion: hold the workload off that cluster until its demand ends, or the hold expires.
+
+    That of a run does not expire: time alone begins no run again (docs/decisions/0038).
+    """
+    reason, until = f"{placement.name} was deleted by hand", now + (_RUN_HOLD if placement.runs_once else policy.hold)
+    return _left_by(placement, RestraintKind.HOLD, reason, now, until, cluster=placement.cluster)
 
 
 def run_hold(placement: Placement, why: EndReason, now: datetime) -> Restraint | None:

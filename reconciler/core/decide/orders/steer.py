@@ -261,7 +261,8 @@ def _longest(inputs: PassInput, placement: Placement, policy: BurstPolicy | None
 
 def _hold(inputs: PassInput, placement: Placement, *, by: str, reason: str, everywhere: bool) -> Restraint | None:
     policy = inputs.desired.policies.get(placement.workload) or BurstPolicy(name="")
-    hold = lifecycle.hold(placement, policy, inputs.now) if policy.hold else None
+    lasts = policy.hold or placement.runs_once
+    hold = lifecycle.hold(placement, policy, inputs.now) if lasts else None
     if hold is None:
         return None
     words = f"{placement.name} was ended by {by}"

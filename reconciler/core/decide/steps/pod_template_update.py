@@ -42,6 +42,8 @@ def _update(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinde
         if placement.template_version in {"", lifecycle.file_version(template)}:
             continue
         unit = unit_of_workload(inputs, workload, placement)
+        if unit.keeps_version:
+            continue
         if unit.gang is not None and unit.shape is not None and _differs(placement, unit.shape):
             _resize(inputs, working_plan, finder, placement, into=(unit.gang, unit.shape))
 

@@ -34,7 +34,7 @@ def _update(inputs: PassInput, working_plan: WorkingPlan, workload: WorkloadId) 
     template = inputs.desired.templates[workload]
     current = template.made_from
     unit = unit_of_workload(inputs, workload)
-    if current is None or unit.once or template.unread:
+    if current is None or unit.keeps_version or template.unread:
         return
     shape = _shape(inputs, workload) if unit.gang is None else None
     for placement in working_plan.of(workload):
