@@ -5,7 +5,7 @@ A gang with a minimum goes where all of it has room; where there is no such clus
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Protocol, TypeVar
 
@@ -39,33 +39,29 @@ class RoomQuery(Protocol[_T_co]):
         """Answer for the whole gang or, at `least`, for its minimum."""
 
 
-def rounds(need: PodRequirements | None) -> tuple[bool, ...]:
-    """List the rounds in which all candidates are asked: for the whole gang, then at `least` for its minimum."""
-    return (False, True) if need is not None and may_start(need) else (False,)
-
-
 def describe_minimum(need: PodRequirements | None) -> str:
     """Name the minimum of a gang that has one; empty where the whole gang has to fit."""
     return f"its minimum of {need.start} of {count(need.pods, 'pod')}" if need is not None and may_start(need) else ""
 
 
-def first_with_room(
-    need: PodRequirements | None, candidates: Iterable[Candidate], ask: RoomQuery[_T]
-) -> tuple[_T | None, tuple[Refusal, ...]]:
-    """Return the answer of the first candidate with room for the whole gang, else of the first for its minimum.
+def with_room(
+    need: PodRequirements | None, candidates: Iterable[Candidate], ask: RoomQuery[_T], refusals: list[Refusal]
+) -> Iterator[_T]:
+    """Yield the answers of the candidates with room for the whole gang, then of others with room for its minimum.
 
-    Also return the refusals of the candidates before it.
+    What is yielded may take its room before the next candidate is asked. `refusals` are made those of the round so far.
     """
-    refusals: tuple[Refusal, ...] = ()
-    order = tuple(candidates)
-    for least in rounds(need):
-        refusals = ()
-        for candidate in order:
+    left = list(candidates)
+    for least in (False, True) if need is not None and may_start(need) else (False,):
+        asked, left = left, []
+        refusals.clear()
+        for candidate in asked:
             answer = ask(candidate, least=least)
-            if not isinstance(answer, Refusal):
-                return answer, refusals
-            refusals = (*refusals, answer)
-    return None, refusals
+            if isinstance(answer, Refusal):
+                refusals.append(answer)
+                left.append(candidate)
+            else:
+                yield answer
 
 
 def fit_gang(
@@ -218,15 +214,16 @@ def assign_set(
             least=least,
         )
 
-    candidate, refusals = first_with_room(gang.more(here, replicas), candidates, ask)
+    refusals = list[Refusal]()
+    candidate = next(with_room(gang.more(here, replicas), candidates, ask, refusals), None)
     if candidate is None and gang.divisible and not held:
         allowed = [candidate for candidate in candidates if candidate.key not in released.closed]
         candidate = first_within_limit(finder.inputs, finder, workload, allowed, gang, missing=replicas)
     if candidate is None:
-        return Assignment(chosen=(), refusals=refusals)
+        return Assignment(chosen=(), refusals=tuple(refusals))
     given = min(replicas, candidate.room)
     pods = set_pods(finder, gang, candidate.cluster, given, here=here, shape=shape)
-    return Assignment(chosen=(candidate._replace(replicas=given),), refusals=refusals, pods=pods)
+    return Assignment(chosen=(candidate._replace(replicas=given),), refusals=tuple(refusals), pods=pods)
 
 
 def set_pods(

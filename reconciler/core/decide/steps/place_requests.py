@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 
 from reconciler.core.capacity.pod_requirements import UNKNOWN_REMEDY
 from reconciler.core.cost.budgets import describe_used_up
 from reconciler.core.decide.assign.assessments import inquiry_of, kept_turn
-from reconciler.core.decide.assign.gang_placement import assess, choose, describe_minimum, rounds, set_pods
+from reconciler.core.decide.assign.gang_placement import assess, choose, describe_minimum, set_pods, with_room
 from reconciler.core.decide.candidates.finder import CandidateFinder, describe_first_remedy, why_not
 from reconciler.core.decide.candidates.gpr_terms import priority
 from reconciler.core.decide.state.enrolment import EnrolledRequest, request_duration, request_end
@@ -102,22 +103,15 @@ class _PlaceRequest:
             self._suppress(cached)
             return
         # 4. Each of its clusters is tried, until no placement is missing.
-        total, refusals = missing + len(taken), tuple[Refusal, ...]()
-        began = finder.moment()
-        for least in rounds(self.entry.needs):
-            refusals = ()
-            for candidate in finder.order(workload) if missing else ():
-                if not missing or candidate.cluster in taken:
-                    continue
-                refusal = self._try(candidate, refusals, kind, least=least)
-                if refusal is None:
-                    missing, taken = missing - 1, {*taken, candidate.cluster}
-                else:
-                    refusals = (*refusals, refusal)
+        total, refusals, began = missing + len(taken), list[Refusal](), finder.moment()
+        others = [candidate for candidate in finder.order(workload) if candidate.cluster not in taken]
+        for candidate in islice(with_room(self.entry.needs, others, partial(self._ask, kind), refusals), missing):
+            self._place(candidate, tuple(refusals))
+            missing -= 1
         self.working_plan.kept.note(workload, (), refusals)
         # 5. Some of its placements have no room.
         if missing:
-            suppressed = self._explain_refusals(missing, total, refusals)
+            suppressed = self._explain_refusals(missing, total, tuple(refusals))
             if alike is not None and finder.moment() == began:
                 finder.refusals.suppress(alike, suppressed, began)
             self._suppress(suppressed)
@@ -131,24 +125,16 @@ class _PlaceRequest:
             return None
         return finder.kind(self.entry)
 
-    def _try(
-        self, candidate: Candidate, passed: tuple[Refusal, ...], kind: Hashable | None, *, least: bool
-    ) -> Refusal | None:
-        """Place the request on one cluster, or say why not."""
-        name, finder = candidate.cluster, self.finder
-        shared = kind is not None and name not in self.record.avoids
-        kind = (kind, least)
-        state = finder.state(name, self.record.request.workspace) if shared else None
-        cached = finder.refusals.refusal(kind, name, state) if shared else None
-        if cached is None:
-            answer = finder.contained(candidate, partial(self._assess, candidate, least=least))
-        else:
-            answer = cached
-        if not isinstance(answer, Refusal):
-            self._place(answer, passed)
-            return None
-        if shared and cached is None:
-            finder.refusals.refuse(kind, answer, state)
+    def _ask(self, kind: Hashable | None, candidate: Candidate, *, least: bool) -> Candidate | Refusal:
+        """Say whether one cluster has room, or why not; requests of one kind share what it refuses."""
+        name, finder, assess_here = candidate.cluster, self.finder, partial(self._assess, candidate, least=least)
+        if kind is None or name in self.record.avoids:
+            return finder.contained(candidate, assess_here)
+        state = finder.state(name, self.entry.workload.workspace)
+        cached = finder.refusals.refusal((kind, least), name, state)
+        answer = finder.contained(candidate, assess_here) if cached is None else cached
+        if cached is None and isinstance(answer, Refusal):
+            finder.refusals.refuse((kind, least), answer, state)
         return answer
 
     def _assess(self, candidate: Candidate, *, least: bool) -> Candidate | Refusal:
