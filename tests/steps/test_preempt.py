@@ -305,6 +305,21 @@ def test_a_reservation_takes_the_gpus_of_who_lets_them_go() -> None:
     assert reserved == ["worker-2"]
 
 
+def test_a_reservation_evicts_on_the_primary_which_it_may_use_as_any_cluster() -> None:
+    """The primary need not be among `spec.clusters`, and a reservation that names none may be there all the same."""
+    terms = GprTerms(priority=250, exit_duration=timedelta(hours=1))
+    asked = record(replace(reservation(gpus=4), clusters=(), terms=terms))
+    low, there = runs(asks("low"))
+    low = replace(low, request=replace(low.request, workspace=WorkspaceName("vision")))
+    there = replace(there, workload=low.workload)
+    wanted = desired(workloads=(VLLM, low.workload._replace(request=False)), policies={})
+    tenant = replace(wanted.workspaces[LLM], primary=ClusterName("worker-2"), clusters=(ClusterName("worker-3"),))
+    wanted = replace(wanted, workspaces={**wanted.workspaces, LLM: tenant})
+    made = after(holding((low, there), waiting=[asked]), wanted=wanted)
+    assert evicted(made) == ["low"]
+    assert [one.record.cluster for one in made.changes if one.action is Action.AMEND][-1] == "worker-2"
+
+
 @pytest.mark.parametrize(("free_beside", "gone"), [(4, []), (8, ["low"])], ids=["its own first one holds it", "enough"])
 def test_a_reservation_evicts_nobody_for_room_that_another_of_its_workspace_holds(
     free_beside: int, gone: list[str]

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from reconciler.core.capacity.scalable_nodes import addable_nodes, with_added_nodes
 from reconciler.core.decide.candidates.finder import CandidateFinder
-from reconciler.core.decide.state.enrolment import request_end
+from reconciler.core.decide.state.enrolment import request_end, reservation_clusters
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.pass_memory import PassMemory
 from reconciler.core.decide.state.working_plan import WorkingPlan
@@ -303,9 +303,7 @@ class QueueSimulation:
 
     def _reservable_clusters(self, workload: WorkloadId) -> frozenset[ClusterName]:
         """Return the clusters that a reservation may use."""
-        request = self._inputs.ledger.requests[workload].request
-        workspace = self._inputs.desired.workspaces.get(workload.workspace)
-        return frozenset(request.clusters or (workspace.everywhere if workspace is not None else ()))
+        return frozenset(reservation_clusters(self._inputs.ledger.requests[workload].request, self._inputs.desired))
 
     def reach(self, workload: WorkloadId) -> frozenset[ClusterName]:
         """Return the clusters that a waiting workload may use."""

@@ -67,6 +67,15 @@ def observed_clusters(
     return before or tuple(sorted(desired.workspaces[request.workspace].destinations))
 
 
+def reservation_clusters(request: Request, desired: Desired) -> tuple[ClusterName, ...]:
+    """List the clusters where a reservation may be, in order: those that it names, else all of its workspace by name.
+
+    None where its workspace is gone.
+    """
+    workspace = desired.workspaces.get(request.workspace)
+    return request.clusters or (tuple(sorted({*workspace.everywhere})) if workspace is not None else ())
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnrolledRequest:
     """A request as a workload: its template and policy, made from its record, its workspace and its limits."""

@@ -23,6 +23,7 @@ from reconciler.core.decide.candidates.gang_start import may_start, minimum
 from reconciler.core.decide.candidates.gpr_limits import within_limits
 from reconciler.core.decide.candidates.gpr_terms import terms
 from reconciler.core.decide.candidates.replica_domains import replica_domains
+from reconciler.core.decide.state.enrolment import reservation_clusters
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.units import unit_of_workload
 from reconciler.core.decide.state.working_plan import WorkingPlan
@@ -39,7 +40,7 @@ from reconciler.model.end_reason import EndReason
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Change, Reason, Suppressed
-from reconciler.model.request import Provisioning
+from reconciler.model.request import Provisioning, Request
 from reconciler.text.wording import count
 
 
@@ -195,9 +196,9 @@ class Preemption:
         """List the clusters that a workload may use, in order."""
         if workload in self.inputs.desired.policies:
             return self.finder.order(workload)
-        clusters = self.working_plan.requests[workload].request.clusters  # a reservation, which has no policy
-        named = clusters or self.inputs.desired.workspaces[workload.workspace].clusters
-        return tuple(Candidate(cluster=name, rank=rank) for rank, name in enumerate(named, start=1))
+        request = self.working_plan.requests[workload].request  # a reservation, which has no policy
+        clusters = reservation_clusters(request, self.inputs.desired)
+        return tuple(Candidate(cluster=name, rank=rank) for rank, name in enumerate(clusters, start=1))
 
     def _eviction(
         self, workload: WorkloadId, suppressed: Suppressed, candidate: Candidate, *, least: bool
@@ -217,7 +218,7 @@ class Preemption:
         if not wanted:
             return None
         newcomer = wanted[0][0]
-        whose = None if self._reserves(workload) else workload.workspace
+        whose = workload.workspace if self._reservation(workload) is None else None
         serves = replicas_that_fit(
             self._capacity_after_eviction(candidate.cluster, workload, whose, evictable, newcomer, reclaimed=reclaimed),
             wanted,
@@ -255,10 +256,10 @@ class Preemption:
                 shares.expect(workload, placement.replicas * placement.shape.group_size // demand.shape.group_size)
         return loans
 
-    def _reserves(self, workload: WorkloadId) -> bool:
-        """Tell whether it is a reservation, which needs room beside all others, those of its own workspace too."""
+    def _reservation(self, workload: WorkloadId) -> Request | None:
+        """Return what a reservation asks for: room beside all others, those of its own workspace too."""
         record = self.working_plan.requests.get(workload)
-        return record is not None and record.request.reserves
+        return record.request if record is not None and record.request.reserves else None
 
     def _capacity_after_eviction(
         self,
@@ -307,12 +308,10 @@ class Preemption:
         self, workload: WorkloadId, suppressed: Suppressed, candidate: Candidate, *, least: bool
     ) -> tuple[tuple[tuple[ReplicaShape, int], ...], bool]:
         """Return the replicas that have to fit on a cluster, and whether they have to fit all together."""
-        record = self.working_plan.requests.get(workload)
-        if least and record is not None and record.request.reserves:
-            return (), True
-        seen = self.inputs.observed.clusters[candidate.cluster]
-        if record is not None and record.request.reserves and record.request.ask is not None:
-            options = gpu_shapes(record.request.ask, seen, dedicated=record.request.terms.dedicated)
+        seen, reservation = self.inputs.observed.clusters[candidate.cluster], self._reservation(workload)
+        if reservation is not None:
+            ask, dedicated = reservation.ask, reservation.terms.dedicated
+            options = () if least or ask is None else gpu_shapes(ask, seen, dedicated=dedicated)
             return tuple((option, 1) for option in options[:1]), True
         unit, demand = unit_of_workload(self.inputs, workload).on(seen), self.inputs.demands.get(workload)
         together = unit.needs(suppressed.replicas)

@@ -15,7 +15,7 @@ from reconciler.core.decide.candidates.cluster_obstacles import obstacle
 from reconciler.core.decide.candidates.finder import CandidateFinder, describe_first_remedy, why_not
 from reconciler.core.decide.candidates.gpr_limits import beyond_limits
 from reconciler.core.decide.candidates.gpr_terms import priority
-from reconciler.core.decide.state.enrolment import request_duration, request_end
+from reconciler.core.decide.state.enrolment import request_duration, request_end, reservation_clusters
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.close_requests import close
@@ -81,10 +81,8 @@ class _Reserve:
 
     def decide(self) -> None:
         """Reserve on the first cluster with room beside all other reservations, or suppress it with the reasons."""
-        workspace = self.inputs.desired.workspaces.get(self.record.request.workspace)
-        everywhere = sorted({*workspace.everywhere}) if workspace else ()
         refusals: list[Refusal] = []
-        for name in self.record.request.clusters or everywhere:
+        for name in reservation_clusters(self.record.request, self.inputs.desired):
             refusal = self._refusal(name)
             if refusal is None:
                 self._reserve(name)
