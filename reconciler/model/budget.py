@@ -91,13 +91,11 @@ class Budgets:
         """Return the budget that keeps a workload from getting more; of several the one that lasts longest.
 
         It is asked before replicas begin and before a burst is renewed. Moves do not ask, nor do updates: what runs may
-        exceed a budget until it ends. Budgets of policies do not count for requests.
+        exceed a budget until it ends. No budget has the policy of a request, which is in no file.
         """
         if not self.by_owner:
             return None
-        owners = [BudgetOwner(BudgetKind.WORKSPACE, workload.workspace)]
-        if not workload.request:
-            owners.append(BudgetOwner(BudgetKind.POLICY, policy))
+        owners = BudgetOwner(BudgetKind.WORKSPACE, workload.workspace), BudgetOwner(BudgetKind.POLICY, policy)
         states = (state for owner in owners for state in self.by_owner.get(owner, ()))
         return max((state for state in states if state.is_used_up), key=lambda state: state.ends_at, default=None)
 

@@ -17,7 +17,7 @@ from reconciler.core.capacity.pod_requirements import (
     pods_of_request,
     request_requirements,
 )
-from reconciler.core.decide.candidates.gpr_terms import gpr_template, request_of
+from reconciler.core.decide.candidates.gpr_terms import gpr_template, request_of, stated_gpus
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.units import gang_of
 from reconciler.core.fleet.admission import check_gpu_ask
@@ -61,8 +61,8 @@ def _other_gpus(
     inputs: PassInput, workload: WorkloadId, cluster: ClusterName, shape: ReplicaShape | None
 ) -> Refusal | None:
     """Refuse a cluster of which the labels of all GPU nodes contradict the GPRTemplate of a workload there."""
-    request, seen = request_of(workload, inputs), inputs.observed.clusters.get(cluster)
-    if seen is None or shape is None or not gpus_of_pod(shape) or (request is not None and request.ask is not None):
+    seen, stated = inputs.observed.clusters.get(cluster), stated_gpus(workload, inputs)
+    if seen is None or shape is None or not gpus_of_pod(shape) or stated is not None:
         return None
     template = gpr_template(workload, cluster, inputs)
     if template is None or may_have_gpus(template.ask, seen):
@@ -107,9 +107,9 @@ def gpr_needs(
     Where its pods need different numbers of GPUs, as a leader and its workers may, it is so many nodes with the most of
     them as hold all.
     """
-    request = request_of(workload, inputs)
-    if request is not None and request.ask is not None:
-        return request.ask
+    request, stated = request_of(workload, inputs), stated_gpus(workload, inputs)
+    if stated is not None:
+        return stated
     needed = (
         request_requirements(request, pods=_pods(request, inputs))
         if request is not None

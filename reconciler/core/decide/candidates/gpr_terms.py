@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.fleet import auto_gpr
-from reconciler.model.gpr import GprTemplate, GprTerms
+from reconciler.model.gpr import GprTemplate, GprTerms, GpuAsk
 from reconciler.model.ids import ClusterName, TemplateName, WorkloadId
 from reconciler.model.request import Request, RequestRecord
 
@@ -25,16 +25,9 @@ def terms(workload: WorkloadId, cluster: ClusterName, inputs: PassInput) -> GprT
     Those of the request itself where it says how many GPUs it needs; else of the GPRTemplate for this cluster; else
     EGS's defaults with the priority of the workload's BurstPolicy. A request that says nothing has its own defaults.
     """
-    request = request_of(workload, inputs)
-    if request is not None and request.ask is not None:
-        return request.terms
-    template = gpr_template(workload, cluster, inputs)
-    if template is not None:
-        return template.terms
-    if request is not None:
-        return request.terms
-    policy = inputs.desired.policies.get(workload)
-    return GprTerms(priority=policy.priority if policy else 0)
+    replaceable = stated_gpus(workload, inputs) is None
+    template = gpr_template(workload, cluster, inputs) if replaceable else None
+    return _own_terms(workload, inputs) if template is None else template.terms
 
 
 def priority(workload: WorkloadId, inputs: PassInput) -> int:
@@ -42,12 +35,8 @@ def priority(workload: WorkloadId, inputs: PassInput) -> int:
 
     Higher goes first.
     """
-    request = request_of(workload, inputs)
-    if request is not None and request.ask is not None:
-        return request.terms.priority
-    if not has_gpr_templates(workload, inputs):
-        policy = inputs.desired.policies.get(workload)
-        return request.terms.priority if request is not None else (policy.priority if policy else 0)
+    if not has_gpr_templates(workload, inputs) or stated_gpus(workload, inputs) is not None:
+        return _own_terms(workload, inputs).priority
     return max(
         (terms(workload, candidate.cluster, inputs).priority for candidate in inputs.reach.order(workload)), default=0
     )
@@ -56,6 +45,12 @@ def priority(workload: WorkloadId, inputs: PassInput) -> int:
 def gpr_template(workload: WorkloadId, cluster: ClusterName, inputs: PassInput) -> GprTemplate | None:
     """Find the GPRTemplate of a workload on a cluster, by those that its template names and its workspace's binding."""
     return auto_gpr.gpr_template(_template_names(workload, inputs), workload.workspace, cluster, inputs.desired)
+
+
+def stated_gpus(workload: WorkloadId, inputs: PassInput) -> GpuAsk | None:
+    """Return the GPUs that a request states itself, so that no GPRTemplate does; None where its objects say them."""
+    request = request_of(workload, inputs)
+    return None if request is None else request.ask
 
 
 def request_of(workload: WorkloadId, inputs: PassInput) -> Request | None:
@@ -72,6 +67,14 @@ def request_records(inputs: PassInput) -> Mapping[WorkloadId, RequestRecord]:
 def priority_band(priority: int) -> str:
     """Name the band of a priority: low, medium or high."""
     return next((name for last, name in BANDS if priority <= last), BANDS[-1][1])
+
+
+def _own_terms(workload: WorkloadId, inputs: PassInput) -> GprTerms:
+    """Return the terms of a workload where no GPRTemplate sets them."""
+    request, policy = request_of(workload, inputs), inputs.desired.policies.get(workload)
+    if request is not None:
+        return request.terms
+    return GprTerms(priority=policy.priority if policy else 0)
 
 
 def _template_names(workload: WorkloadId, inputs: PassInput) -> tuple[str, ...]:
