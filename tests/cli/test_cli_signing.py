@@ -144,6 +144,8 @@ def test_commits_with_a_former_address_count(
     overspill.env["OVERSPILL_COMMITTER_EMAIL"] = "overspill@acme.example.com"
     overspill.env["OVERSPILL_COMMITTER_FORMER_EMAILS"] = former
     assert overspill.answer("history")["placements"] == (before if counts else [])
+    warned = overspill("history").stderr
+    assert ("OVERSPILL_COMMITTER_FORMER_EMAILS=bot@example.com" in warned) is not counts
     groups = json.loads(overspill("doctor", "-o", "json").stdout)
     told = [row for group in groups for row in group["results"] if row["subject"].startswith("committers of ")]
     assert len(told) == (0 if counts else 1)

@@ -34,7 +34,8 @@ def history(settings: Settings, workload: str | None, since: datetime | None, li
         past = read_history(world.repository, world.author, memory.branch.ledger(tips.output), selection)
     document = json_value({"placements": past.placements, "more": past.more})
     _print(document, workload, since=since, form=form)
-    printing.problems(bug.problem(bug.item) for bug in past.bugs)
+    left_out = [past.left_out] if past.left_out else []
+    printing.problems([*(bug.problem(bug.item) for bug in past.bugs), *left_out])
     tell_losses(tips.losses)
 
 

@@ -6,27 +6,33 @@ The trailers name the action and the placement, the body the reasons; `trailers`
 from __future__ import annotations
 
 import re
+import shlex
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 
 from reconciler.bulkhead import NoteBug, Seam, attempt
-from reconciler.core.commits.trailers import Trailer, action, is_own
+from reconciler.core.commits.trailers import Trailer, action, is_made_by_another, is_own
 from reconciler.core.signals.past_demand import Levels, followed_by, read_levels
-from reconciler.errors import Bug
+from reconciler.errors import Bug, Problem, Severity
 from reconciler.model.action import PLACEMENT_ENDS, Action
 from reconciler.model.ids import ClusterName, CommitId
 from reconciler.model.ledger import Ledger
 from reconciler.model.placement import place_name
 from reconciler.model.tree import Identity, LoggedCommit
 from reconciler.text.timestamps import parse_time
+from reconciler.text.wording import count, join_names
 
 _BEGINS = frozenset({Action.PLACE, Action.MOVE})
 _GOES_ON = frozenset({Action.RESIZE, Action.EXTEND, Action.RESTORE})
 _REVERTS = re.compile(r"This reverts commit [0-9a-f]+\.")
 _TRAILER = re.compile(r"[A-Za-z0-9-]+: .*")
 _WORKLOAD = re.compile(r"\(([^/()\s]+/[^/()\s]+)\):")
+
+_MOST_ADDRESSES = 5
+"""Committers that are named."""
 
 MOVED = "moved"
 """Why a placement ended whose replicas went to another cluster; the move goes on under another id."""
@@ -76,6 +82,22 @@ class BurstHistory:
 def own(commits: Iterable[LoggedCommit], committer: Identity) -> tuple[LoggedCommit, ...]:
     """Leave out commits of others, whatever their trailers say (docs/reference/commits.md)."""
     return tuple(commit for commit in commits if is_own(commit, committer))
+
+
+def left_out(commits: Iterable[LoggedCommit], committer: Identity) -> Problem | None:
+    """Warn of commits that `own` leaves out though they look like ours, by committer; None where there are none."""
+    others = Counter(commit.committer.email for commit in commits if is_made_by_another(commit, committer))
+    if not others:
+        return None
+    most = others.most_common(_MOST_ADDRESSES)
+    listed = join_names(f"{count(number, 'commit')} of {email}" for email, number in most)
+    former = shlex.quote(" ".join(email for email, _ in most))
+    return Problem(
+        path="",
+        message=f"history and Notifications leave out {listed}, since our address is {committer.email}",
+        hint=f"export OVERSPILL_COMMITTER_FORMER_EMAILS={former}  # where that was our address before; else nothing",
+        severity=Severity.WARNING,
+    )
 
 
 def bursts(commits: Iterable[LoggedCommit], note_bug: NoteBug = lambda _: None) -> tuple[BurstHistory, ...]:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from reconciler.core.commits.branch_loss import NOTHING_WRITTEN, describe_loss, preview_command
-from reconciler.core.commits.trailers import is_made_by_another
+from reconciler.core.commits.history import left_out
 from reconciler.core.engines import ENGINES
 from reconciler.core.readiness.check import CheckResult, missing, ok, unknown
 from reconciler.errors import HostKeyChanged, InvalidInput, OverspillError, Severity
@@ -21,7 +20,6 @@ from reconciler.text.redaction import redacted, without_secrets
 from reconciler.text.wording import count, join_names
 
 _FROM = "spec.from"
-_MOST_ADDRESSES = 5
 _SHORT = 12
 """Characters of a commit that are printed."""
 
@@ -110,17 +108,8 @@ def output_result(branch: str, tip: CommitId | None, others: Collection[str]) ->
 
 def committers_result(branch: str, commits: Sequence[LoggedCommit], committer: Identity) -> CheckResult | None:
     """Report recent commits of the output branch with our trailers that another address has committed, if any."""
-    others = Counter(commit.committer.email for commit in commits if is_made_by_another(commit, committer))
-    if not others:
-        return None
-    subject = f"committers of {branch}"
-    listed = join_names(
-        f"{count(number, 'commit')} of {email}" for email, number in others.most_common(_MOST_ADDRESSES)
-    )
-    former = shlex.quote(" ".join(email for email, _ in others.most_common(_MOST_ADDRESSES)))
-    seen = f"history and Notifications leave out {listed}, since our address is {committer.email}"
-    mend = f"export OVERSPILL_COMMITTER_FORMER_EMAILS={former}  # where that was our address before; else nothing"
-    return unknown(subject, seen, mend)
+    problem = left_out(commits, committer)
+    return None if problem is None else unknown(f"committers of {branch}", problem.message, problem.hint)
 
 
 def loss_result(loss: BranchLoss) -> CheckResult:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from reconciler.core.commits.history import BurstHistory, as_they_stand, bursts, own
+from reconciler.core.commits.history import BurstHistory, as_they_stand, bursts, left_out, own
 from reconciler.daemon.reconcile import PassDecision
-from reconciler.errors import Bug, InvalidInput
+from reconciler.errors import Bug, InvalidInput, Problem
 from reconciler.model.ids import WorkspaceName
 from reconciler.model.ledger import Ledger
 from reconciler.model.tree import Identity
@@ -84,6 +84,8 @@ class SelectedHistory:
     """Whether more exist than were asked for."""
     bugs: tuple[Bug, ...] = ()
     """Commits that could not be read, each of which is left out."""
+    left_out: Problem | None = None
+    """A warning of commits that look like ours, but for their committer."""
 
 
 def read_history(
@@ -110,7 +112,12 @@ def read_history(
         enough = len(recent) > limit or (since is not None and bool(log) and log[-1].at < since)
         whole = selection.depth is not None or len(log) < size
         if exists and (whole or (enough and all(burst.started_at for burst in recent[:limit]))):
-            return SelectedHistory(placements=tuple(recent[:limit]), more=len(recent) > limit, bugs=tuple(bugs))
+            return SelectedHistory(
+                placements=tuple(recent[:limit]),
+                more=len(recent) > limit,
+                bugs=tuple(bugs),
+                left_out=left_out(log, author),
+            )
         if whole:
             break
         size *= 4
