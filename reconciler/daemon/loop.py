@@ -59,6 +59,11 @@ def conflict_pause(tries: int, *, luck: float) -> float:
     return backoff(tries, first=0.02, longest=1, luck=luck)
 
 
+def unsettled(conflict: Conflict) -> Transient:
+    """Return the error of a branch that could not be moved in all tries, from what the remote said of the last one."""
+    return Transient(f"{conflict}; so ended each of {CONFLICT_TRIES} tries in a row")
+
+
 class PassResult(StrEnum):
     """How a pass ended."""
 
@@ -263,15 +268,17 @@ class Loop(Generic[OutcomeT]):
 
     def _pass_until_settled(self) -> OutcomeT | None:
         """Run the pass, and again whenever the branch has moved meanwhile; None when stopped in between."""
+        last = Conflict()
         for tries in range(1, CONFLICT_TRIES + 1):
             try:
                 return self._counted_pass()
-            except Conflict:
+            except Conflict as conflict:
+                last = conflict
                 self._fetch = True
                 self._wait(_Rest(until=time.monotonic() + conflict_pause(tries, luck=self._random()), cut_by=_NEVER))
                 if self._stopping:
                     return None
-        raise Transient(f"pushing: the output branch moved {CONFLICT_TRIES} times in a row under us")
+        raise unsettled(last)
 
     def _counted_pass(self) -> OutcomeT:
         """Run the pass, and count it by its result."""

@@ -15,7 +15,7 @@ from typing import TypeVar
 from reconciler.core.commits.write import RenderedPlan
 from reconciler.core.decide.decide import sweep
 from reconciler.core.decide.state.pass_input import PassInput
-from reconciler.daemon.loop import CONFLICT_TRIES, conflict_pause
+from reconciler.daemon.loop import CONFLICT_TRIES, conflict_pause, unsettled
 from reconciler.daemon.publish import find_losses
 from reconciler.daemon.reconcile import (
     Memory,
@@ -28,7 +28,7 @@ from reconciler.daemon.reconcile import (
     render_plan,
     store_commits,
 )
-from reconciler.errors import Conflict, InvalidInput, Transient
+from reconciler.errors import Conflict, InvalidInput
 from reconciler.model.action import Action
 from reconciler.model.approval import ProposalEnd
 from reconciler.model.capacity import Observed
@@ -133,12 +133,14 @@ def _draft(
 
 def retry_conflicts(attempt: Callable[[], T], *, random: Callable[[], float]) -> T:
     """Run an attempt until the branch no longer moves under it; Transient when that does not come to an end."""
+    last = Conflict()
     for tries in range(1, CONFLICT_TRIES + 1):
         try:
             return attempt()
-        except Conflict:
+        except Conflict as conflict:
+            last = conflict
             time.sleep(conflict_pause(tries, luck=random()))
-    raise Transient(f"pushing: the output branch moved {CONFLICT_TRIES} times in a row under us")
+    raise unsettled(last)
 
 
 def _read_desired(memory: Memory, tips: Tips) -> Desired:

@@ -14,6 +14,7 @@ import structlog
 
 from reconciler.daemon import loop as loops
 from reconciler.daemon.loop import Loop, PassResult
+from reconciler.daemon.steer import retry_conflicts
 from reconciler.errors import Bug, Conflict, HostKeyChanged, InvalidInput, Transient
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -183,12 +184,22 @@ def test_each_pass_is_counted_by_its_result() -> None:
 
 
 def test_conflicts_are_bounded_and_end_as_an_outage() -> None:
-    script = Script(*[Conflict("moved")] * 10)
+    script = Script(*[Conflict("moved")] * 9, Conflict("cannot lock ref: File exists"))
     with structlog.testing.capture_logs() as logs, running(script) as it:
         until(lambda: it.told)
     assert len(script.fetches) == 11
     assert [entry["event"] for entry in logs] == ["backing off", "working again"]
-    assert "10 times" in logs[0]["why"]
+    assert logs[0]["why"] == "cannot lock ref: File exists; so ended each of 10 tries in a row"
+
+
+def test_a_command_tells_what_the_remote_said_of_its_last_conflict() -> None:
+    said = iter([*["moved"] * 9, "cannot lock ref: File exists"])
+
+    def attempt() -> None:
+        raise Conflict(next(said))
+
+    with pytest.raises(Transient, match=r"^cannot lock ref: File exists; so ended each of 10 tries"):
+        retry_conflicts(attempt, random=lambda: 0)
 
 
 def test_outage_is_logged_when_it_begins_and_when_it_ends() -> None:
