@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,6 +13,7 @@ from reconciler.core.fleet.assemble import assemble_with_rejections, is_ignored,
 from reconciler.core.fleet.file import ParsedFile
 from reconciler.core.fleet.moved_objects import GoneVersion, MovedObject, moved_objects
 from reconciler.core.fleet.objects import Contest, Identity, identity
+from reconciler.core.fleet.paths import FLEET_FILE, fleets_below
 from reconciler.core.fleet.read_file import is_read, parse_file
 from reconciler.core.fleet.sources.observed_contents import observed_contents
 from reconciler.core.fleet.sources.plain_manifests import path_sources, read_source
@@ -35,7 +37,7 @@ from reconciler.model.manifest_source import PathSource, SourceContent, SourceCo
 from reconciler.model.policy import Desired
 from reconciler.model.tree import EntryType, TreeEntry
 from reconciler.ports import Repository
-from reconciler.text.spelling import nearest
+from reconciler.text.spelling import listed, suggested
 
 _BATCH = 256
 """Blobs that are read at a time, so that a large repository is never in memory as a whole."""
@@ -64,11 +66,28 @@ class _Settled:
     """The files of objects that have moved, and that cannot be in force where they were."""
 
 
+def _fleets_below(current: Mapping[str, _Version]) -> Problem | None:
+    """Report the fleets in directories of a commit; None where there is none, or the root is laid out as a fleet.
+
+    The report takes the place of those of each file, which would say of one after the other that it is misplaced.
+    """
+    below = fleets_below({path for path, version in current.items() if version.file.objects or version.file.problems})
+    if not below:
+        return None
+    return Problem(
+        path=FLEET_FILE,
+        message=f"no fleet repository begins at the root of the source branch, but in {listed(below)}",
+        hint="name another repository with --repo, or give that directory a repository of its own",
+    )
+
+
 def missing_branch(repository: Repository, branch: str) -> InvalidInput:
     """Make the error for a source branch that the remote does not have, with the ways to one that it has."""
-    names = nearest(branch, repository.branch_names())
+    names = sorted(repository.branch_names())
+    near = names[0] if len(names) == 1 else suggested(branch, names)
     hint = (
-        f"{names}, or push yours: `git push origin {branch}`"
+        f"{f'try --source-branch {shlex.quote(near)}' if near else f'there are {listed(names)}'},"
+        f" or push yours: `git push origin HEAD:{branch}`"
         if names
         else "the remote answers without any branch. If it is new: commit the files and push them to it, or begin them"
         " with `overspill init`. If it is not: look at the host, and whether the address still leads to it"
@@ -157,6 +176,8 @@ class SourceReader:
             blob = settled.in_force[path].blob if path in settled.in_force else None
             reported += [*file_problems, last_good_version(blob).at(path)]
         reported += [each.problem for each in moved]
+        if not (settled.desired.clusters or settled.desired.workspaces) and (below := _fleets_below(current)):
+            reported = [below]
         shown = (entry for entry in others.values() if not any(is_at(entry.path, path) for path in problems_of))
         unread = unread_entries(shown, files, self._misnamed)
         reported += [problem for problem in unread if not is_ignored(problem.path, files)]

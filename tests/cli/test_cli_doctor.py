@@ -407,7 +407,7 @@ def test_fleet_in_which_nothing_may_burst_is_told(overspill: Terminal, fleet: Re
 def test_missing_source_branch_is_told_with_the_one_that_is_meant(overspill: Terminal) -> None:
     ((place, readiness, seen, remedy),) = others(results(overspill, "--source-branch", "mian"))
     assert (place, readiness) == ("git", "missing")
-    assert "(try 'main'" in seen
+    assert "(try --source-branch main," in seen
     assert remedy == "git push origin HEAD:mian"
 
 

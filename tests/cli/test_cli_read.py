@@ -57,13 +57,12 @@ def test_source_branch_that_does_not_exist_is_named_with_the_one_that_was_meant(
 ) -> None:
     result = overspill(*command.split(), "--source-branch", "mian")
     assert (result.exit_code, result.stdout) == (1, "")
-    assert (
-        "its source branch 'mian' does not exist (try 'main', or push yours: `git push origin mian`)" in result.stderr
-    )
-    assert (
-        "(there are main, or push yours: `git push origin live`)"
-        in overspill(*command.split(), "--source-branch", "live").stderr
-    )
+    hint = "try --source-branch main, or push yours: `git push origin HEAD:{}`"
+    assert f"its source branch 'mian' does not exist ({hint.format('mian')})" in result.stderr
+    assert f"({hint.format('live')})" in overspill(*command.split(), "--source-branch", "live").stderr
+    fleet.move("next", fleet.tip("main"))
+    assert "(there are main, next, or push" in overspill(*command.split(), "--source-branch", "live").stderr
+    fleet.move("next", None)
     fleet.move("main", None)
     assert (
         "'main' does not exist (the remote answers without any branch. If it is new: commit the files and"

@@ -161,6 +161,27 @@ def test_without_any_good_version_the_file_takes_no_part_and_that_is_told(fleet)
     assert warnings(desired) == ["templates/new.yaml: no earlier version of it is good: nothing in it is in force"]
 
 
+def test_a_fleet_below_the_root_is_one_error_and_not_one_for_each_file():
+    below = MemoryRepository({f"fleets/gpu/{path}": text for path, text in FLEET.items()})
+    assert len(errors(SourceReader(below).desired(tip(below)))) > 1  # no directory of the root is laid out as a fleet
+    below = MemoryRepository({f"gpu/{path}": text for path, text in FLEET.items()})
+    below.person("source", {"policies/other.yaml": FLEET["policies/gpu.yaml"]})
+    desired = SourceReader(below).desired(tip(below))
+    (problem,) = desired.problems
+    assert str(problem) == (
+        "fleet.yaml: no fleet repository begins at the root of the source branch, but in gpu (name another repository"
+        " with --repo, or give that directory a repository of its own)"
+    )
+    assert desired.incomplete
+
+
+def test_a_fleet_that_moves_below_the_root_stays_in_force_and_each_file_is_reported(fleet):
+    moved = {f"gpu/{path}": text for path, text in FLEET.items()}
+    desired = SourceReader(fleet).desired(fleet.person("source", moved, removes=list(FLEET)))
+    assert desired.clusters
+    assert len(errors(desired)) > 1
+
+
 def test_one_broken_document_takes_its_whole_file_back(fleet):
     both = FLEET["clusters/worker-1.yaml"] + "---\n" + cluster("worker-9")
     fleet.person("source", {"clusters/worker-1.yaml": both})

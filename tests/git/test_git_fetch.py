@@ -121,6 +121,17 @@ def test_directory_that_is_no_repository_is_told_apart(tmp_path):
         pytest.raises(InvalidInput, match=r"is no git repository \(only `overspill check` reads .*try: git") as caught,
     ):
         repository.fetch()
+    (tmp_path / ".git").mkdir()
+    with (
+        GitRepository(str(fleet), cache=tmp_path / "cache") as repository,
+        pytest.raises(
+            InvalidInput, match=re.escape(f"lies in the git repository {tmp_path}, and is none itself")
+        ) as it,
+    ):
+        repository.fetch()
+    assert f"(try --repo {tmp_path}, or give" in str(it.value)
+    (begin,) = re.findall(r": (git init .*)\)$", str(it.value))
+    assert begin in str(caught.value)
     (fleet / "fleet.yaml").write_text("")
     (begin,) = re.findall(r"try: (git .*)\)$", str(caught.value))
     person = {"GIT_CONFIG_COUNT": "2", "GIT_CONFIG_KEY_0": "user.name", "GIT_CONFIG_VALUE_0": "Ann"}

@@ -402,6 +402,11 @@ def _missing(path: Path) -> str:
     return f"the directory does not exist (try {path.parent / near if near else 'another path, or a URL'})"
 
 
+def _repository_around(directory: Path) -> Path | None:
+    """Return the work tree that a directory of this machine lies in; None without one."""
+    return next((parent for parent in directory.parents if (parent / ".git").exists()), None)
+
+
 def failure(doing: str, stderr: str, remote: Remote) -> OverspillError:
     """Return the error of a failed command, from what was said: `stderr` is redacted already."""
     said = stderr[-_MOST:]
@@ -412,9 +417,13 @@ def failure(doing: str, stderr: str, remote: Remote) -> OverspillError:
     if remote.directory and "not appear to be a git repository" in said and remote.directory.is_dir():
         there = shlex.quote(str(remote.directory))
         begin = f"git init -b main {there} && git -C {there} add -A && git -C {there} commit -m 'Begin the fleet'"
+        around = _repository_around(remote.directory)
         return InvalidInput(
             f"{doing}: the directory is no git repository (only `overspill check` reads plain directories; other"
             f" commands read what is committed, try: {begin})"
+            if around is None
+            else f"{doing}: the directory lies in the git repository {around}, and is none itself (try --repo"
+            f" {shlex.quote(str(around))}, or give the directory a repository of its own: {begin})"
         )
     meaning = _meaning(_words(said, remote), _MEANINGS)
     if meaning is None:

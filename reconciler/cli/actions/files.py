@@ -20,7 +20,7 @@ from reconciler.cli.actions.committed_files import committed_files
 from reconciler.cli.commands.files import CheckForm
 from reconciler.core.fleet.assemble import is_ignored, without_definitions_elsewhere
 from reconciler.core.fleet.file import ParsedFile
-from reconciler.core.fleet.paths import FLEET_FILE
+from reconciler.core.fleet.paths import FLEET_FILE, fleets_below
 from reconciler.core.fleet.read_file import assemble, is_read, parse_file
 from reconciler.core.fleet.sources.plain_manifests import in_source, path_sources, read_source
 from reconciler.core.fleet.standing_paths import directories_like_files, is_at
@@ -143,8 +143,11 @@ def _check(path: Path, top: Path, name: str, observations: Path | None) -> Repos
         raise InvalidInput(
             f"{path}: no file of a fleet repository is in here (try `overspill init DIRECTORY` to begin one)"
         )
-    if not name and declared and not (desired.clusters or desired.workspaces):
-        _refuse_fleet_below(path, declared)
+    if not name and not (desired.clusters or desired.workspaces) and (below := fleets_below(declared)):
+        raise InvalidInput(
+            f"{path}: no fleet repository begins here, but in {join_names(below)}"
+            f" (try `overspill check {_normal(path / below[0])}`)"
+        )
     ignored = ", passed over by spec.ignore of the Fleet" if name and is_ignored(name, files) else ""
     return RepositoryCheck(
         problems=problems,
@@ -156,22 +159,6 @@ def _check(path: Path, top: Path, name: str, observations: Path | None) -> Repos
         title=f"{_normal(path)}{ignored}" if name else "",
         is_cut=committed.is_cut,
     )
-
-
-def _refuse_fleet_below(path: Path, declared: Sequence[str]) -> None:
-    """Raise InvalidInput where all that is declared lies in directories that are fleet repositories themselves."""
-    tops = {name.partition("/")[0] for name in declared if "/" in name}
-    fleets = sorted(top for top in tops if f"{top}/fleet.yaml" in declared or _has_fleet(top, declared))
-    if fleets and all(file.partition("/")[0] in fleets for file in declared):
-        raise InvalidInput(
-            f"{path}: no fleet repository begins here, but in {join_names(fleets)}"
-            f" (try `overspill check {_normal(path / fleets[0])}`)"
-        )
-
-
-def _has_fleet(top: str, declared: Sequence[str]) -> bool:
-    """Return whether a directory has Clusters and Workspaces where a fleet repository has them."""
-    return all(any(file.startswith(f"{top}/{folder}/") for file in declared) for folder in ("clusters", "workspaces"))
 
 
 def _document(result: RepositoryCheck) -> dict[str, object]:

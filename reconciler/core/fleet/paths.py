@@ -10,7 +10,7 @@ root of the repository.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
@@ -33,6 +33,22 @@ from reconciler.text.findings import Finding, shortened
 
 FLEET_FILE = "fleet.yaml"
 """The one file with the Fleet. It may hold all other kinds as well: who may change it has the fleet anyway."""
+
+
+def fleets_below(declared: Collection[str]) -> list[str]:
+    """Return the directories at the root that are laid out as a fleet repository, sorted, where the root itself is not.
+
+    `declared` are the paths of files with objects, or with errors. A fleet is read from the root of its repository
+    alone, so that nothing of such a directory is where its Fleet, its Clusters and its Workspaces are read.
+    """
+    if FLEET_FILE in declared or any(path.startswith(("clusters/", "workspaces/")) for path in declared):
+        return []
+    return sorted(
+        top
+        for top in {path.partition("/")[0] for path in declared if "/" in path}
+        if f"{top}/{FLEET_FILE}" in declared
+        or all(any(path.startswith(f"{top}/{folder}/") for path in declared) for folder in ("clusters", "workspaces"))
+    )
 
 
 class Scope(StrEnum):
