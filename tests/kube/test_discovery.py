@@ -147,8 +147,8 @@ def test_kubeconfigs_are_merged_and_the_current_context_is_known(tmp_path: Path)
     ("text", "why"),
     [
         (None, "is not a file"),
-        ("- a\n", "is not a kubeconfig"),
-        ("kind: [", "is not a kubeconfig"),
+        ("- a\n", "is not a kubeconfig: it is no mapping"),
+        ("kind: [", "is not YAML, from line 1 on"),
         ("clusters: []\nusers: []\ncontexts: []\n", "has no contexts"),
     ],
 )

@@ -90,8 +90,8 @@ def test_contexts_of_all_files_are_watched_and_one_that_is_emptied_keeps_its_own
             {"users": [{"name": "a", "user": {"client-key-data": "?"}}]},
             "user a of the kubeconfig: its client-key-data is not base64",
         ),
-        ({"users": [{"name": "a", "user": "me"}]}, "is not a kubeconfig"),
-        ({"users": "a"}, "is not a kubeconfig"),
+        ({"users": [{"name": "a", "user": "me"}]}, "is not a kubeconfig: one of its users has no name, or no user"),
+        ({"users": "a"}, "is not a kubeconfig: its users are no list"),
     ],
 )
 def test_login_that_lacks_something_says_what(tmp_path: Path, edit: dict[str, Any], why: str) -> None:

@@ -173,11 +173,12 @@ def _document(path: Path) -> Mapping[str, Any]:
     try:
         document = yaml.safe_load(path.read_bytes())
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise BrokenKubeconfig("is not a kubeconfig") from error
+        mark = getattr(error, "problem_mark", None)
+        raise BrokenKubeconfig(f"is not YAML{'' if mark is None else f', from line {mark.line + 1} on'}") from error
     if document is None:
         return {}
     if not isinstance(document, dict):
-        raise BrokenKubeconfig("is not a kubeconfig")
+        raise BrokenKubeconfig("is not a kubeconfig: it is no mapping")
     return document
 
 
@@ -186,11 +187,11 @@ def _entries(document: Mapping[str, Any], path: Path) -> Iterator[tuple[str, str
     for part, inner in _PARTS.items():
         listed = document.get(part) or []
         if not isinstance(listed, list):
-            raise BrokenKubeconfig("is not a kubeconfig")
+            raise BrokenKubeconfig(f"is not a kubeconfig: its {part} are no list")
         for entry in listed:
             value = entry.get(inner) or {} if isinstance(entry, dict) and "name" in entry else None
             if not isinstance(value, dict):
-                raise BrokenKubeconfig("is not a kubeconfig")
+                raise BrokenKubeconfig(f"is not a kubeconfig: one of its {part} has no name, or no {inner}")
             yield part, str(entry["name"]), _with_absolute_paths(value, path.absolute().parent)
 
 

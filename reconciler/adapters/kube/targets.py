@@ -59,8 +59,8 @@ class Contexts:
                 self._known, self._hidden, self._stamp = frozenset(config.contexts), config.hidden, stamp
                 self.unreadable = ()
         except (OSError, BrokenKubeconfig) as error:
-            cause = (error.strerror if isinstance(error, OSError) else None) or "it is not a kubeconfig"
-            self.unreadable = (Problem(path=str(self._kubeconfig), message=f"cannot be read: {cause}"),)
+            cause = f"cannot be read: {error.strerror or error}" if isinstance(error, OSError) else str(error)
+            self.unreadable = (Problem(path=str(self._kubeconfig), message=cause),)
         return self._known
 
     def hidden(self, used: Collection[str]) -> tuple[Problem, ...]:
@@ -76,7 +76,7 @@ class Contexts:
         config = read_kubeconfig(kubeconfig)
         # Of several files one may be empty from the beginning; one that is emptied is about to be written.
         if any(self._stamp is not None or path.stat().st_size for path in config.cut_off):
-            raise BrokenKubeconfig("is cut off")
+            raise BrokenKubeconfig("is not a kubeconfig, or is cut off: it lacks its clusters, contexts or users")
         return config
 
 
@@ -225,8 +225,10 @@ def _free_contexts(desired: Desired, contexts: frozenset[str]) -> str:
         if cluster.slurm is None
     }
     free = sorted(contexts - used)
+    if not contexts:
+        return "the kubeconfig has none"
     if not free:
-        return f"other Clusters use all that it has: {first_names(sorted(contexts))}" if contexts else "it has none"
+        return f"other Clusters use all that it has: {first_names(sorted(contexts))}"
     return f"no Cluster uses yet: {first_names(free)}"
 
 

@@ -158,7 +158,7 @@ class KubeObservations:
             applications={} if applications is None else applications.sources(),
             reports=self._join_reports(tuple(filter(None, all_reports))),
             reporting=reporting,
-            nameless=self._targets.nameless,
+            nameless={} if self._contexts.unreadable else self._targets.nameless,  # whose error says it all
             reached_by={name: str(target.connection) for name, target in self._targets.clusters.items()},
             problems=tuple(problems),
         )

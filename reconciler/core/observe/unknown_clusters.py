@@ -34,7 +34,7 @@ def with_unknown_clusters(observed: Observed, desired: Desired) -> Observed:
         Problem(
             path=f"cluster {name}",
             message="is not watched: the kubeconfig has no context of its name, and nothing else here tells of it",
-            hint=f"say in its spec.connection which context is its own: {observed.nameless[name]}",
+            hint=f"{observed.nameless[name]}; set its spec.connection.context, or name another kubeconfig",
             severity=Severity.WARNING,
         )
         for name in unwatched
