@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from reconciler.core.capacity.pod_requirements import PodRequirements
 from reconciler.core.decide.candidates.finder import CandidateFinder
 from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ReplicaShape
-from reconciler.model.ids import ClusterName, WorkspaceName
+from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
 from reconciler.model.placement import ClusterSubset
 from reconciler.model.plan import Refusal
 
@@ -104,17 +104,35 @@ def by_cluster(candidates: Iterable[Candidate]) -> Mapping[ClusterName, list[Can
     return groups
 
 
-def refuse_beyond_gpr_limit(
-    finder: CandidateFinder, workspace: WorkspaceName, new: Iterable[Candidate], *, ended: int = 0
-) -> tuple[Candidate, Refusal] | None:
-    """Find a candidate whose GPR the workspace may not begin beside those of the others: the one with fewest replicas.
+def assign_within_gpr_limit(
+    finder: CandidateFinder,
+    workload: WorkloadId,
+    assign: Callable[[Sequence[Refusal]], Assignment],
+    *,
+    released: Released = NOT_RELEASED,
+) -> Assignment:
+    """Assign, and once more without each cluster whose GPR would be one too many for the workspace.
 
-    `ended` GPRs make room for them.
+    `assign` takes the refusals of these clusters. Placements that end with what is `released` make room for others.
     """
-    if not finder.gprs.may_refuse(workspace):
-        return None
+    if not finder.gprs.may_refuse(workload.workspace):
+        return assign(())
+    held, beyond = finder.held(workload), list[Refusal]()
+    while True:
+        assignment = assign(beyond)
+        new = [candidate for candidate in assignment.chosen if not held[candidate.key]]
+        refusal = _refuse_beyond_gpr_limit(finder, workload.workspace, new, ended=released.ended(assignment.counts))
+        if refusal is None:
+            return assignment
+        beyond.append(refusal)
+
+
+def _refuse_beyond_gpr_limit(
+    finder: CandidateFinder, workspace: WorkspaceName, new: Iterable[Candidate], *, ended: int
+) -> Refusal | None:
+    """Refuse a candidate whose GPR the workspace may not begin beside those of the others: that of fewest replicas."""
     for begun, candidate in enumerate(sorted(new, key=lambda share: (-share.replicas, share.rank)), -ended):
         limited = finder.gprs.refusal(workspace, candidate.cluster, candidate.shape, more_gprs=begun)
         if limited is not None:
-            return candidate, limited
+            return replace(limited, subset=candidate.subset)
     return None

@@ -13,7 +13,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
 from reconciler.core.capacity.units import PlacementUnit
-from reconciler.core.decide.assign.assignment import NOT_RELEASED, Assignment, Released, refuse_beyond_gpr_limit
+from reconciler.core.decide.assign.assignment import NOT_RELEASED, Assignment, Released, assign_within_gpr_limit
 from reconciler.core.decide.assign.bounds import divide_in_reach, left_out, off_order, out_of_reach
 from reconciler.core.decide.assign.subset_quota import quota_left
 from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
@@ -97,9 +97,10 @@ def _within_bounds(
 ) -> Assignment:
     """Choose the clusters that get a unit by the bounds of the policy, each as a share of one."""
     order, stays = finder.order(template.workload), released.staying(finder.held(template.workload))
-    in_order, refused = replace(policy.distribution, strategy=StrategyName.ORDERED), list(refusals)
-    while True:
-        takes = {candidate.cluster for candidate in able}
+    in_order = replace(policy.distribution, strategy=StrategyName.ORDERED)
+
+    def divide(beyond: Sequence[Refusal]) -> Assignment:
+        takes = {candidate.cluster for candidate in able} - {refusal.cluster for refusal in beyond}
         shares = [
             ClusterShare(
                 cluster=each.cluster,
@@ -116,15 +117,11 @@ def _within_bounds(
         shares += off_order(order, dict.fromkeys(stays, 1))
         division = divide_in_reach(len(stays) + wanted, shares, in_order, lowered=bool(released.replicas))
         chosen = tuple(candidate for candidate in able if candidate.cluster in division.because)
-        beyond = refuse_beyond_gpr_limit(finder, template.workspace, chosen, ended=released.ends)
-        if beyond is None:
-            return Assignment(
-                chosen=chosen,
-                refusals=(*refused, *left_out(division, policy)),
-                out_of_reach=out_of_reach(division, policy, each="one copy"),
-            )
-        refused.append(beyond[1])
-        able = [candidate for candidate in able if candidate.cluster != beyond[1].cluster]
+        told = (*refusals, *beyond, *left_out(division, policy))
+        unreached = out_of_reach(division, policy, each="one copy")
+        return Assignment(chosen=chosen, refusals=told, out_of_reach=unreached)
+
+    return assign_within_gpr_limit(finder, template.workload, divide, released=released)
 
 
 def assess_unit(

@@ -60,7 +60,6 @@ def limit_to_free_ordinals(
 def refuse_second_clusters(
     finder: CandidateFinder,
     workload: WorkloadId,
-    *,
     rows: Sequence[Sequence[ClusterSubset]],
     held: Mapping[ClusterSubset, int],
     able: Collection[ClusterSubset],

@@ -6,12 +6,12 @@ refusals. Where a policy fills one cluster after the other, a cluster that is no
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from reconciler.core.capacity.units import PlacementUnit
 from reconciler.core.decide.assign import replicas_by_subset, subset_order
 from reconciler.core.decide.assign.approved_slots import assign_approved
-from reconciler.core.decide.assign.assignment import NOT_RELEASED, Assignment, Released, refuse_beyond_gpr_limit
+from reconciler.core.decide.assign.assignment import NOT_RELEASED, Assignment, Released, assign_within_gpr_limit
 from reconciler.core.decide.assign.bounds import (
     describe_label_values,
     divide_in_reach,
@@ -136,8 +136,10 @@ def _divide(
     shut = {*released.leaving, *(name for name, _ in released.closed)}
     refusals = [*released.closed.values(), *(each for each in answers.refusals() if each.cluster not in shut)]
     closed = {*(name for name, _ in released.left), *shut}
-    while True:
-        division = _division(answers, policy, stays, replicas, closed, released=released)
+
+    def divide(beyond: Sequence[Refusal]) -> Assignment:
+        kept_off = {*closed, *(refusal.cluster for refusal in beyond)}
+        division = _division(answers, policy, stays, replicas, kept_off, released=released)
         counts: dict[ClusterSubset, int] = {(cluster, ""): number for cluster, number in division.counts.items()}
         chosen = tuple(
             answers.able[cluster].with_replicas(
@@ -146,14 +148,10 @@ def _divide(
             for cluster in sorted(division.because, key=answers.positions.__getitem__)
             if division.counts[cluster] > has.get(cluster, 0)
         )
-        new = (candidate for candidate in chosen if not has.get(candidate.cluster))
-        beyond = refuse_beyond_gpr_limit(finder, template.workspace, new, ended=released.ended(counts))
-        if beyond is None:
-            refusals += left_out(division, policy)
-            unreached = out_of_reach(division, policy)
-            return Assignment(chosen=chosen, refusals=tuple(refusals), out_of_reach=unreached, counts=counts)
-        refusals.append(beyond[1])
-        closed.add(beyond[1].cluster)
+        told = (*refusals, *beyond, *left_out(division, policy))
+        return Assignment(chosen=chosen, refusals=told, out_of_reach=out_of_reach(division, policy), counts=counts)
+
+    return assign_within_gpr_limit(finder, template.workload, divide, released=released)
 
 
 def _division(

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from itertools import starmap
 from operator import attrgetter
 
 from reconciler.core.capacity.best_fit import count_beside, tightest_first
-from reconciler.core.decide.assign.assignment import Assignment, Released, refuse_beyond_gpr_limit
+from reconciler.core.decide.assign.assignment import Assignment, Released, assign_within_gpr_limit
 from reconciler.core.decide.assign.ordinals import limit_to_free_ordinals, refuse_second_clusters
-from reconciler.core.decide.assign.subset_order import SubsetRows, rows_of, share_of_slot, slots_in_tiers
+from reconciler.core.decide.assign.subset_order import rows_of, share_of_slot, slots_in_tiers
 from reconciler.core.decide.assign.subset_quota import SubsetQuota, quotas, refuse_over_quota
 from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
 from reconciler.core.decide.distribution import ClusterShare
@@ -44,140 +43,117 @@ def assign_by_subset(
     released: Released,
 ) -> Assignment:
     """Assign missing or released replicas to the subsets of a workload. Others stay where they are."""
-    return _Round(
-        finder=finder, template=template, policy=policy, shape=shape, missing=missing, released=released
-    ).assign()
+    subsets = _Subsets(finder, template, policy, shape, released=released)
+    return assign_within_gpr_limit(finder, template.workload, partial(subsets.divide, missing), released=released)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Round:
-    """An assignment of a workload's missing replicas."""
+class _Subsets:
+    """The subsets that the replicas of a workload are divided over, with the clusters of each."""
 
-    finder: CandidateFinder
-    template: WorkloadTemplate
-    policy: BurstPolicy
-    shape: ReplicaShape
-    missing: int
-    released: Released
+    def __init__(
+        self,
+        finder: CandidateFinder,
+        template: WorkloadTemplate,
+        policy: BurstPolicy,
+        shape: ReplicaShape,
+        *,
+        released: Released,
+    ) -> None:
+        """Assess each cluster of each subset by itself."""
+        self._finder, self._template, self._policy, self._shape = finder, template, policy, shape
+        self._workload, self._released = template.workload, released
+        # The replicas of each slot that stay there, unless they may return.
+        self._held = finder.held(self._workload)
+        self._quotas = quotas(finder.inputs, self._workload, self._held.total())
+        for slot in released.left:
+            self._held[slot] -= released.places[slot]
+        self._refusals = list[Refusal]()
+        # The slots that have room, and what they have.
+        self._able = self._alone(self._assessed())
+        self._stays = self._staying()
+        self._slots = slots_in_tiers(finder.inputs, self._workload, finder.order(self._workload))
+        self._rows = rows_of(policy, self._slots, self._held, self._room)
+        for refusal in [*refuse_second_clusters(finder, self._workload, self._rows, self._held, self._able)]:
+            del self._able[refusal.cluster, refusal.subset]
+            self._refusals.append(refusal)
+        self._homes = self._shares_at_home()
 
-    def assign(self) -> Assignment:
-        """Assign, and begin again with less wherever replicas that fit alone do not fit together."""
-        workload, finder = self.template.workload, self.finder
-        held, refusals = finder.held(workload), list[Refusal]()
-        subsets = quotas(finder.inputs, workload, held.total())
-        for place in self.released.left:
-            held[place] -= self.released.places[place]
-        able = self._alone(self._able(refusals), held, subsets, refusals)
-        stays = self._stays(held, refusals)
-        slots = slots_in_tiers(finder.inputs, workload, finder.order(workload))
-        rows = rows_of(self.policy, slots, held, partial(self._room, able, held))
-        barred = tuple(refuse_second_clusters(finder, workload, rows=rows, held=held, able=able))
-        for refusal in barred:
-            del able[refusal.cluster, refusal.subset]
-            refusals.append(refusal)
-        homes, strategy = self._homes(subsets), self.policy.distribution.strategy
+    def divide(self, missing: int, beyond: Sequence[Refusal]) -> Assignment:
+        """Divide replicas, with less wherever those that fit alone do not fit together; without what is `beyond`."""
+        for refusal in beyond:
+            self._able.pop((refusal.cluster, refusal.subset), None)
         while True:
             layers = [
-                Layer(
-                    shares=(*home, *starmap(partial(self._share, slots, stays, able), enumerate(row, start=1))),
-                    most=quota.most,
-                    least=quota.least,
-                )
-                for row, quota, home in zip(rows, subsets, homes, strict=True)
+                Layer(shares=(*home, *starmap(self._share, enumerate(row, 1))), most=quota.most, least=quota.least)
+                for row, quota, home in zip(self._rows, self._quotas, self._homes, strict=True)
             ]
-            total = sum(share.keeps for layer in layers for share in layer.shares) + self.missing
+            total = sum(share.keeps for layer in layers for share in layer.shares) + missing
+            strategy = self._policy.distribution.strategy
             counts = share_out(total, layers, strategy)
-            chosen = tuple(self._candidates_with_replicas(rows, subsets, counts, held, able))
-            # 1. The subsets of one cluster do not fit there together: this one gets what fits beside the others.
-            first = {
-                place: gain for place, gain, _, _ in _gains(rows, subsets, minimums(total, layers, strategy), held)
-            }
+            chosen = tuple(self._candidates_with_replicas(counts))
+            first = {slot: gain for slot, gain, _, _ in self._gains(minimums(total, layers, strategy))}
             squeezed = self._find_overcommitted(chosen, first)
-            if squeezed is not None:
-                place, fits = squeezed
-                able[place] = able[place]._replace(room=fits)
-                continue
-            # 2. A placement would be a GPR too many for its workspace.
-            comes_to = {place: replicas for place, replicas, _, _ in _totals(rows, subsets, counts)}
-            new = [candidate for candidate in chosen if not held[candidate.key]]
-            beyond = refuse_beyond_gpr_limit(finder, workload.workspace, new, ended=self.released.ended(comes_to))
-            if beyond is not None:
-                candidate, refusal = beyond
-                refusals.append(replace(refusal, subset=candidate.subset))
-                del able[candidate.key]
-                continue
-            # 3. All of it fits.
-            refusals += self._full(rows, subsets, counts, held=held, able=able)
-            home = sum(row[0] - quota.home for row, quota in zip(counts, subsets, strict=True) if quota.at_home)
-            return Assignment(chosen=chosen, refusals=tuple(refusals), home=home, counts=comes_to)
+            if squeezed is None:
+                break
+            slot, fits = squeezed
+            self._able[slot] = self._able[slot]._replace(room=fits)
+        return Assignment(
+            chosen=chosen,
+            refusals=(*self._refusals, *beyond, *self._full(counts)),
+            home=sum(row[0] - quota.home for row, quota in zip(counts, self._quotas, strict=True) if quota.at_home),
+            counts={slot: replicas for slot, replicas, _, _ in self._totals(counts)},
+        )
 
-    def _stays(self, held: Mapping[ClusterSubset, int], refusals: Sequence[Refusal]) -> Mapping[ClusterSubset, int]:
+    def _staying(self) -> Mapping[ClusterSubset, int]:
         """Count the replicas that may stay on each cluster, by subset."""
-        returns = self.released.returns
+        returns = self._released.returns
         if returns is None:
-            return held
-        reasons = {(refusal.cluster, refusal.subset): refusal for refusal in refusals}
-        return {place: returns.keeps(place, reasons.get(place)) for place in held}
+            return self._held
+        reasons = {(refusal.cluster, refusal.subset): refusal for refusal in self._refusals}
+        return {slot: returns.keeps(slot, reasons.get(slot)) for slot in self._held}
 
-    def _room(
-        self, able: Mapping[ClusterSubset, Candidate], held: Mapping[ClusterSubset, int], place: ClusterSubset
-    ) -> int:
+    def _room(self, slot: ClusterSubset) -> int:
         """Count the replicas that a cluster has room for, by which the roomiest is tried first.
 
         Those that may go back to that cluster count as room.
         """
-        room = able[place].room if place in able else 0
-        return (
-            room
-            if self.released.returns is None
-            else room + sum(has for other, has in held.items() if other[0] == place[0])
-        )
+        room = self._able[slot].room if slot in self._able else 0
+        if self._released.returns is None:
+            return room
+        return room + sum(has for other, has in self._held.items() if other[0] == slot[0])
 
-    def _share(
-        self,
-        slots: Mapping[ClusterSubset, Candidate],
-        stays: Mapping[ClusterSubset, int],
-        able: Mapping[ClusterSubset, Candidate],
-        rank: int,
-        place: ClusterSubset,
-    ) -> ClusterShare:
+    def _share(self, rank: int, slot: ClusterSubset) -> ClusterShare:
         """Make the share of a cluster; what may go back to it is room, and nothing that it keeps for certain."""
-        has = stays.get(place, 0)
-        most = has + (able[place].room if place in able else 0)
-        keeps = has if self.released.returns is None else 0
-        return share_of_slot(slots, place, rank, keeps=keeps, most=most, room=0)
+        has = self._stays.get(slot, 0)
+        most = has + (self._able[slot].room if slot in self._able else 0)
+        keeps = has if self._released.returns is None else 0
+        return share_of_slot(self._slots, slot, rank, keeps=keeps, most=most, room=0)
 
-    def _able(self, refusals: list[Refusal]) -> dict[ClusterSubset, Candidate]:
+    def _assessed(self) -> dict[ClusterSubset, Candidate]:
         """Assess each cluster of each subset as if it were the only one."""
         able: dict[ClusterSubset, Candidate] = {}
         # Placements that end make room for as many GPRs; their number is known only once replicas are assigned.
-        more_gprs = -self.released.ends
-        for candidate in self.finder.order(self.template.workload):
-            if candidate.key in self.released.left:
+        more_gprs = -self._released.ends
+        for candidate in self._finder.order(self._workload):
+            if candidate.key in self._released.left:
                 continue
-            answer = self.released.closed.get(candidate.key) or self.finder.assess(
-                self.template, self.policy, self.shape, candidate, MOST, more_gprs=more_gprs
+            answer = self._released.closed.get(candidate.key) or self._finder.assess(
+                self._template, self._policy, self._shape, candidate, MOST, more_gprs=more_gprs
             )
             if isinstance(answer, Refusal):
-                refusals.append(answer)
+                self._refusals.append(answer)
             else:
                 able[candidate.key] = answer
-        return limit_to_free_ordinals(self.finder, self.template.workload, able, refusals)
+        return limit_to_free_ordinals(self._finder, self._workload, able, self._refusals)
 
-    def _alone(
-        self,
-        able: dict[ClusterSubset, Candidate],
-        held: Mapping[ClusterSubset, int],
-        subsets: Sequence[SubsetQuota],
-        refusals: list[Refusal],
-    ) -> dict[ClusterSubset, Candidate]:
+    def _alone(self, able: dict[ClusterSubset, Candidate]) -> dict[ClusterSubset, Candidate]:
         """Leave one subset on a cluster where two of them would make objects of the same names there."""
-        objects = self.finder.inputs.reach.makers.objects_of(self.template.workload)
+        objects = self._finder.inputs.reach.makers.objects_of(self._workload)
         if not objects:
             return able
-        closed = {quota.subset.name for quota in subsets if quota.elsewhere == 0}
+        closed = {quota.subset.name for quota in self._quotas if quota.elsewhere == 0}
         occupied: dict[ClusterName, set[str]] = {}
-        for cluster, subset in held:
+        for cluster, subset in self._held:
             occupied.setdefault(cluster, set()).add(subset)
         left: dict[ClusterSubset, Candidate] = {}
         for (cluster, subset), candidate in able.items():
@@ -185,7 +161,7 @@ class _Round:
                 left[cluster, subset] = candidate
                 continue
             names = (f"subset {sanitize(name)}" if name else "no subset" for name in sorted(occupied[cluster]))
-            refusals.append(
+            self._refusals.append(
                 Refusal(
                     cluster=cluster,
                     subset=subset,
@@ -196,52 +172,42 @@ class _Round:
             )
         return left
 
-    def _homes(self, subsets: Sequence[SubsetQuota]) -> list[tuple[ClusterShare, ...]]:
+    def _shares_at_home(self) -> list[tuple[ClusterShare, ...]]:
         """Make the primary's share of each subset: the replicas that run there, and those it still has room for.
 
         It comes before all others. A subset that the primary is not in has none.
         """
-        inputs, workspace = self.finder.inputs, self.template.workspace
-        demand, primary = inputs.demands.get(self.template.workload), inputs.desired.workspaces[workspace].primary
+        inputs, workspace = self._finder.inputs, self._template.workspace
+        demand, primary = inputs.demands.get(self._workload), inputs.desired.workspaces[workspace].primary
         homes = list[tuple[ClusterShare, ...]]()
-        waiting = (
-            max(0, demand.wanted - demand.running)
-            if isinstance(demand, Demand) and self.released.returns is None
-            else 0
-        )
-        room = self.finder.capacity.room(primary, workspace).copy() if primary in inputs.observed.clusters else None
-        for quota in subsets:
+        returns = self._released.returns is not None
+        waiting = max(0, demand.wanted - demand.running) if isinstance(demand, Demand) and not returns else 0
+        room = self._finder.capacity.room(primary, workspace).copy() if primary in inputs.observed.clusters else None
+        for quota in self._quotas:
             if not quota.at_home:
                 homes.append(())
                 continue
-            shape = narrow_shape(self.shape, quota.subset, inputs.desired.clusters[primary])
+            shape = narrow_shape(self._shape, quota.subset, inputs.desired.clusters[primary])
             left = waiting if quota.most is None else min(waiting, max(0, quota.most - quota.home))
             fits = room.count(shape, left) if room is not None and left else 0
             if room is not None and fits:
                 room.take(shape, fits)
             waiting -= fits
             most = quota.home + fits
-            home = ClusterShare(cluster=primary, rank=0, keeps=quota.home, most=most, capacity=most)
-            homes.append((home._replace(tier=-MOST),))
+            home = ClusterShare(cluster=primary, rank=0, keeps=quota.home, most=most, capacity=most, tier=-MOST)
+            homes.append((home,))
         return homes
 
-    def _candidates_with_replicas(
-        self,
-        rows: SubsetRows,
-        subsets: Sequence[SubsetQuota],
-        counts: Counts,
-        held: Mapping[ClusterSubset, int],
-        able: Mapping[ClusterSubset, Candidate],
-    ) -> Iterator[Candidate]:
+    def _candidates_with_replicas(self, counts: Counts) -> Iterator[Candidate]:
         """Yield the candidates that get replicas, in order, with the words that speak for them."""
-        for place, gain, has, quota in _gains(rows, subsets, counts, held):
+        for slot, gain, has, quota in self._gains(counts):
             bounds = [f"at most {quota.most}"] if quota.most is not None else []
             bounds += [f"at least {quota.least}"] if quota.least else []
-            name, distribution = sanitize(quota.subset.name), self.policy.distribution
+            name, distribution = sanitize(quota.subset.name), self._policy.distribution
             words = [f"subset {name} then has {has} of {' and '.join(bounds)}"] if bounds else []
             if not distribution.traits.fills_in_order:
                 words.append(f"{distribution.strategy} within {f'subset {name}' if name else 'no subset'}")
-            yield able[place]._replace(replicas=gain, because=", ".join(words))
+            yield self._able[slot]._replace(replicas=gain, because=", ".join(words))
 
     def _find_overcommitted(
         self, chosen: Sequence[Candidate], first: Mapping[ClusterSubset, int]
@@ -252,7 +218,7 @@ class _Round:
         """
         several = Counter(candidate.cluster for candidate in chosen)
         for cluster in sorted(name for name, number in several.items() if number > 1):
-            room = self.finder.capacity.room(cluster, self.template.workspace)
+            room = self._finder.capacity.room(cluster, self._template.workspace)
             candidates = [candidate for candidate in chosen if candidate.cluster == cluster]
             least = {candidate.key: min(candidate.replicas, first.get(candidate.key, 0)) for candidate in candidates}
             pieces = [(candidate, least[candidate.key]) for candidate in candidates]
@@ -269,40 +235,25 @@ class _Round:
                 shares[index] = candidate.shape, fits
         return None
 
-    def _full(
-        self,
-        rows: SubsetRows,
-        subsets: Sequence[SubsetQuota],
-        counts: Counts,
-        *,
-        held: Mapping[ClusterSubset, int],
-        able: Mapping[ClusterSubset, Candidate],
-    ) -> Iterator[Refusal]:
+    def _full(self, counts: Counts) -> Iterator[Refusal]:
         """Refuse the clusters that have room for more, since their subset may hold no more."""
-        for row, quota, has in zip(rows, subsets, counts, strict=True):
-            if quota.most is not None and sum(has) >= quota.most:
-                before = quota.home + sum(held.get(place, 0) for place in row)
-                yield from (
-                    refuse_over_quota(self.policy, quota, sum(has), place, before=before)
-                    for place in row
-                    if place in able
-                )
+        for row, quota, has in zip(self._rows, self._quotas, counts, strict=True):
+            if quota.most is None or sum(has) < quota.most:
+                continue
+            before = quota.home + sum(self._held.get(slot, 0) for slot in row)
+            for slot in row:
+                if slot in self._able:
+                    yield refuse_over_quota(self._policy, quota, sum(has), slot, before=before)
 
+    def _totals(self, counts: Counts) -> Iterator[tuple[ClusterSubset, int, int, SubsetQuota]]:
+        """Yield the replicas that each cluster then has, those of its whole subset, and the quota of that."""
+        for row, quota, has in zip(self._rows, self._quotas, counts, strict=True):
+            for slot, replicas in zip(row, has[1:] if quota.at_home else has, strict=True):
+                yield slot, replicas, sum(has), quota
 
-def _totals(
-    rows: SubsetRows, subsets: Sequence[SubsetQuota], counts: Counts
-) -> Iterator[tuple[ClusterSubset, int, int, SubsetQuota]]:
-    """Yield the replicas that each cluster comes to have, those of its whole subset, and the quota of that."""
-    for row, quota, has in zip(rows, subsets, counts, strict=True):
-        others = has[1:] if quota.at_home else has
-        for place, comes_to in zip(row, others, strict=True):
-            yield place, comes_to, sum(has), quota
-
-
-def _gains(
-    rows: SubsetRows, subsets: Sequence[SubsetQuota], counts: Counts, held: Mapping[ClusterSubset, int]
-) -> Iterator[tuple[ClusterSubset, int, int, SubsetQuota]]:
-    """Yield the replicas that each cluster gains, those of its whole subset, and the quota of that."""
-    for place, comes_to, has, quota in _totals(rows, subsets, counts):
-        if comes_to > held.get(place, 0):
-            yield place, comes_to - held.get(place, 0), has, quota
+    def _gains(self, counts: Counts) -> Iterator[tuple[ClusterSubset, int, int, SubsetQuota]]:
+        """Yield the replicas that each cluster gains, those of its whole subset, and the quota of that."""
+        for slot, replicas, has, quota in self._totals(counts):
+            gain = replicas - self._held.get(slot, 0)
+            if gain > 0:
+                yield slot, gain, has, quota
