@@ -281,6 +281,18 @@ def test_explain_says_once_which_lower_bound_is_out_of_reach() -> None:
     assert line.startswith("Held back, SpreadLimit: ")
 
 
+def test_explain_names_the_lower_bound_that_so_few_replicas_do_not_reach() -> None:
+    """Two replicas have all zones that two can have, and one region of two."""
+    zones = SpreadConstraint(label="zone", min_groups=3, place=0)
+    wanted = over(zones, SpreadConstraint(label=REGION, min_groups=2, place=1))
+    seen = roomy(0, 0, 8, 8)
+    told = explain(VLLM, inputs(short(2), *seen, wanted=wanted), plan(short(2), *seen, wanted=wanted))
+    lines = [line for line in told.conclusion if "spreads over" in line]
+    bound = f"policy gpu spreads over 2 values of {REGION} at least, and "
+    assert [line for line in lines if f"{bound}only 1 can be used" in line.replace("Policy", "policy")]
+    assert all(bound in line.replace("Policy", "policy") for line in lines)
+
+
 def test_a_cluster_of_no_weight_is_not_chosen_for_its_room() -> None:
     chosen = policy(
         StrategyName.WEIGHTED,

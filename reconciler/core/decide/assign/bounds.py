@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
-from reconciler.core.decide.distribution import ClusterShare, Division, share_out
+from reconciler.core.decide.distribution import ClusterShare, Division, Reached, share_out
 from reconciler.model.candidate import Candidate
 from reconciler.model.ids import ClusterName
 from reconciler.model.plan import Reason, Refusal
@@ -80,6 +81,28 @@ def _upper_bound(
     return describe_label_values(full.max_groups or 0, full), f"{full.field}.maxGroups"
 
 
+class UnmetBound(NamedTuple):
+    """A lower bound of a policy on clusters, or values of a label, that is not reached."""
+
+    wanted: str
+    has: int
+    """The clusters, or values, that are used or can be."""
+    field: str
+    """Its field, below `spec.distribution`."""
+
+
+def unmet_bound(has: Reached, policy: BurstPolicy, units: int) -> UnmetBound:
+    """Describe the lower bound that is not reached and could be with so many units; labels come before clusters."""
+    distribution = policy.distribution
+    words, number, field = count(distribution.min_clusters, "cluster"), has.clusters, "minClusters"
+    _, *lacking = has.lacking(distribution, units)
+    for bound, groups, lacks in zip(distribution.spread_constraints, has.groups, lacking, strict=True):
+        if lacks:
+            words, number, field = describe_label_values(bound.min_groups, bound), groups, f"{bound.field}.minGroups"
+            break
+    return UnmetBound(f"policy {policy.name} spreads over {words} at least", number, field)
+
+
 def out_of_reach(division: Division, policy: BurstPolicy, *, each: str = "one replica") -> str:
     """Describe the lower bound of the policy that is out of reach, and what `each` has until then; empty for none.
 
@@ -88,13 +111,8 @@ def out_of_reach(division: Division, policy: BurstPolicy, *, each: str = "one re
     """
     if division.out_of_reach is None:
         return ""
-    distribution, has = policy.distribution, division.out_of_reach
-    least, can, field = count(distribution.min_clusters, "cluster"), has.clusters, "minClusters"
-    for groups, bound in zip(has.groups, distribution.spread_constraints, strict=True):
-        if groups < bound.min_groups:
-            least, can, field = describe_label_values(bound.min_groups, bound), groups, f"{bound.field}.minGroups"
-            break
+    unmet = unmet_bound(division.out_of_reach, policy, division.total)
     return (
-        f"policy {policy.name} spreads over {least} at least, and only {can} can be used:"
-        f" until then each has {each} (free or add such clusters, or lower spec.distribution.{field})"
+        f"{unmet.wanted}, and only {unmet.has} can be used: until then each has {each}"
+        f" (free or add such clusters, or lower spec.distribution.{unmet.field})"
     )

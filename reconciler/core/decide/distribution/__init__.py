@@ -8,7 +8,7 @@ Each strategy is a module with the functions of `Strategy`. Their common parts a
 `cluster_bounds` (how many clusters and groups); `subsets` divides over the subsets of a WorkloadSpread.
 """
 
-from reconciler.core.decide.distribution.cluster_bounds import choose
+from reconciler.core.decide.distribution.cluster_bounds import Groups, Reached, choose, reached
 from reconciler.core.decide.distribution.divide import (
     Division,
     SortedShares,
@@ -23,11 +23,14 @@ from reconciler.core.decide.distribution.subsets import Layer, give_back
 __all__ = [
     "ClusterShare",
     "Division",
+    "Groups",
     "Layer",
+    "Reached",
     "SortedShares",
     "choose",
     "give_back",
     "reachable",
+    "reached",
     "returns",
     "share_out",
     "within",

@@ -34,13 +34,10 @@ class Reached(NamedTuple):
     # The number of values of each label that the policy spreads over.
     groups: tuple[int, ...]
 
-    def falls_short(self, distribution: Distribution, total: int) -> bool:
-        """Return whether a lower bound is not reached that this number of replicas could reach."""
-        few = (
-            has < min(bound.min_groups, total)
-            for has, bound in zip(self.groups, distribution.spread_constraints, strict=True)
-        )
-        return self.clusters < min(distribution.min_clusters, total) or any(few)
+    def lacking(self, distribution: Distribution, total: int) -> tuple[int, ...]:
+        """Count the clusters, then the values of each label, that lower bounds lack and so many units could reach."""
+        least = distribution.min_clusters, *(bound.min_groups for bound in distribution.spread_constraints)
+        return tuple(max(0, min(n, total) - has) for n, has in zip(least, (self.clusters, *self.groups), strict=True))
 
     def lowered(self, distribution: Distribution) -> Distribution:
         """Lower the lower bounds to what is reached."""
@@ -66,14 +63,12 @@ def choose(
     return tuple(sorted(choice.best(), key=precedence))
 
 
-def reached(shares: Iterable[ClusterShare], distribution: Distribution) -> Reached:
-    """Count clusters, and values of each label."""
-    listed = tuple(shares)
+def reached(clusters: Collection[Groups], distribution: Distribution) -> Reached:
+    """Count clusters, and values of each label; one that is no longer in the order has none."""
     groups = (
-        len({share.groups[index] for share in listed if share.groups})
-        for index in range(len(distribution.spread_constraints))
+        len({values[index] for values in clusters if values}) for index in range(len(distribution.spread_constraints))
     )
-    return Reached(len(listed), tuple(groups))
+    return Reached(len(clusters), tuple(groups))
 
 
 def seeds(shares: Sequence[ClusterShare], distribution: Distribution) -> tuple[ClusterShare, ...]:
@@ -176,7 +171,8 @@ class _Choice:
 
     def worth(self, shares: Collection[ClusterShare]) -> _Worth:
         """Rate a choice of clusters."""
-        return self._rated(reached(shares, self.distribution), sum(share.free for share in shares))
+        has = reached([share.groups for share in shares], self.distribution)
+        return self._rated(has, sum(share.free for share in shares))
 
     def _rated(self, has: Reached, room: int) -> _Worth:
         bounds = zip(has.groups, self.distribution.spread_constraints, strict=True)

@@ -34,6 +34,8 @@ _STRATEGIES: Mapping[StrategyName, Strategy] = {
 class Division:
     """The replicas that each cluster comes to have, and the reasons."""
 
+    # The replicas that are divided, those without room too.
+    total: int
     # Only clusters that come to have any.
     counts: Mapping[ClusterName, int]
     # The words that speak for each cluster that gets more than it keeps.
@@ -62,8 +64,8 @@ def share_out(
     more = max(0, total - sum(share.keeps for share in shares))
     prefers = preference(distribution.strategy)
     chosen = cluster_bounds.choose(more, shares, distribution, prefers)
-    reached = cluster_bounds.reached(chosen, distribution)
-    out_of_reach = reached if reached.falls_short(distribution, total) else None
+    reached = cluster_bounds.reached([share.groups for share in chosen], distribution)
+    out_of_reach = reached if any(reached.lacking(distribution, total)) else None
     sown = cluster_bounds.seeds(chosen, distribution)[:more]
     more, raised = _raise(more, chosen, {share.rank: 1 for share in sown})
     if out_of_reach is None:
@@ -74,6 +76,7 @@ def share_out(
     taken = {share.rank for share in chosen}
     left_out = [share for share in shares if share.rank not in taken] if more else []
     return Division(
+        total=total,
         counts=counts,
         because=_because(chosen, counts, sown, distribution, beyond),
         groups=tuple(share.groups for share in raised if share.keeps and share.groups),

@@ -11,9 +11,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from reconciler.core.decide.assign.bounds import describe_label_values
+from reconciler.core.decide.assign.bounds import unmet_bound
 from reconciler.core.decide.assign.surplus import take_surplus
 from reconciler.core.decide.candidates.finder import CandidateFinder
+from reconciler.core.decide.distribution import reached
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.units import unit_of_workload
 from reconciler.core.decide.state.working_plan import WorkingPlan
@@ -24,7 +25,6 @@ from reconciler.model.candidate import Candidate
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Reason, Refusal, Suppressed
-from reconciler.text.wording import count
 
 
 def restore_lower_bounds(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder) -> None:
@@ -72,23 +72,18 @@ def _unmet(
     if total <= 1:
         return None
     policy = inputs.desired.policies[workload]
-    distribution = policy.distribution
     groups = {candidate.cluster: candidate.groups for candidate in finder.order(workload)}
     held = {cluster: groups.get(cluster, ()) for cluster, _ in finder.held(workload)}
-    bounds = [(count(distribution.min_clusters, "cluster"), len(held), distribution.min_clusters)]
-    for index, bound in enumerate(distribution.spread_constraints):
-        has = len({values[index] for values in held.values() if values})
-        bounds.append((describe_label_values(bound.min_groups, bound), has, bound.min_groups))
-    clusters, *labels = (min(most, total) - has for _, has, most in bounds)
-    lacking = tuple(index for index, number in enumerate(labels) if number > 0)
-    if not lacking and clusters <= 0:
+    has = reached(held.values(), policy.distribution)
+    lacking = has.lacking(policy.distribution, total)
+    if not any(lacking):
         return None
-    least, has, _ = bounds[lacking[0] + 1 if lacking else 0]
+    unmet = unmet_bound(has, policy, total)
     return _Unmet(
         held=held,
-        labels=lacking,
-        lacking=max((clusters, *labels)),
-        detail=f"policy {policy.name} spreads over {least} at least, and it has {has}",
+        labels=tuple(index for index, number in enumerate(lacking[1:]) if number),
+        lacking=max(lacking),
+        detail=f"{unmet.wanted}, and it has {unmet.has}",
     )
 
 
