@@ -7,7 +7,6 @@ from functools import partial
 
 from reconciler.core.decide.assign.subset_quota import quotas
 from reconciler.core.decide.assign.surplus import describe_order, take_surplus
-from reconciler.core.decide.candidates.finder import MOST
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.runs import describe_run_at_home, is_awaited
 from reconciler.core.decide.state.working_plan import WorkingPlan
@@ -94,11 +93,8 @@ def _keep_quotas(inputs: PassInput, working_plan: WorkingPlan, workload: Workloa
         for quota in reversed(quotas(inputs, workload, placed)):
             name, placements = sanitize(quota.subset.name), working_plan.of(workload)
             here = [placement for placement in placements if inputs.slot(placement)[1] == quota.subset.name]
-            above = sum(placement.replicas for placement in here) - (
-                MOST if quota.elsewhere is None else quota.elsewhere
-            )
             detail = f"subset {name} of {policy.slot_file} may have {quota.most}"
-            _drain(inputs, working_plan, above, here, why=EndReason.POLICY, detail=detail)
+            _drain(inputs, working_plan, here, quota.elsewhere, why=EndReason.POLICY, detail=detail)
         before, placed = placed, working_plan.replicas(workload)
 
 
@@ -111,12 +107,11 @@ def _keep_limits(inputs: PassInput, working_plan: WorkingPlan, workload: Workloa
         return
     for candidate in inputs.reach.order(workload):
         here = working_plan.on_slot(workload, candidate.key)
-        above = sum(placement.replicas for placement in here) - (MOST if candidate.limit is None else candidate.limit)
         detail = f"policy {policy.name} allows {candidate.limit} on {candidate.cluster}"
-        _drain(inputs, working_plan, above, here, why=EndReason.POLICY, detail=detail)
-    placed, placements = working_plan.replicas(workload), working_plan.of(workload)
-    above, detail, order = placed - policy.capped(placed), describe_maximum(policy), describe_order(policy)
-    _drain(inputs, working_plan, above, placements, why=EndReason.POLICY, detail=detail, order=order)
+        _drain(inputs, working_plan, here, candidate.limit, why=EndReason.POLICY, detail=detail)
+    stays, placements = policy.capped(working_plan.replicas(workload)), working_plan.of(workload)
+    detail, order = describe_maximum(policy), describe_order(policy)
+    _drain(inputs, working_plan, placements, stays, why=EndReason.POLICY, detail=detail, order=order)
 
 
 def _follow_demand(inputs: PassInput, working_plan: WorkingPlan, demand: Demand, policy: BurstPolicy) -> None:
@@ -127,7 +122,7 @@ def _follow_demand(inputs: PassInput, working_plan: WorkingPlan, demand: Demand,
     placed, window = working_plan.replicas(demand.workload), policy.scale_down_window
     twice = describe_run_at_home(inputs, demand)
     if twice:
-        _drain(inputs, working_plan, placed, working_plan.of(demand.workload), why=EndReason.DEMAND_GONE, detail=twice)
+        _drain(inputs, working_plan, working_plan.of(demand.workload), 0, why=EndReason.DEMAND_GONE, detail=twice)
         return
     if is_awaited(inputs, demand):
         return
@@ -156,7 +151,7 @@ def _follow_demand(inputs: PassInput, working_plan: WorkingPlan, demand: Demand,
     if placed > keep:
         detail = f"no more than {keep} of {placed} replicas were needed in the last {format_duration(window)}"
         placements, order = working_plan.of(demand.workload), describe_order(policy)
-        _drain(inputs, working_plan, placed - keep, placements, why=EndReason.DEMAND_GONE, detail=detail, order=order)
+        _drain(inputs, working_plan, placements, keep, why=EndReason.DEMAND_GONE, detail=detail, order=order)
 
 
 def _signal_unheard(demand: Demand, placed: int) -> Suppressed:
@@ -172,19 +167,22 @@ def _signal_unheard(demand: Demand, placed: int) -> Suppressed:
 def _drain(
     inputs: PassInput,
     working_plan: WorkingPlan,
-    surplus: int,
     placements: Sequence[Placement],
+    stays: int | None,
     *,
     why: EndReason,
     detail: str,
     order: str = "",
 ) -> None:
-    """Take a surplus away from some placements of one workload: what serves least, then by `order`, in words."""
+    """Leave so many replicas of some placements of one workload, None for all: what serves least goes, then by `order`.
+
+    `order` is in words.
+    """
+    surplus = 0 if stays is None else sum(placement.replicas for placement in placements) - stays
     if surplus <= 0:
         return
     partly = why is not EndReason.DEMAND_GONE
-    ends = take_surplus(inputs, working_plan, surplus, placements, partly=partly) if placements else ()
-    for placement, rest, because in ends:
+    for placement, rest, because in take_surplus(inputs, working_plan, surplus, placements, partly=partly):
         chosen = because or order
         reason = f"{detail}; {chosen}" if chosen else detail
         if rest == 0:
