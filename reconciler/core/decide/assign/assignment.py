@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from reconciler.core.capacity.pod_requirements import PodRequirements
-from reconciler.core.decide.candidates.finder import CandidateFinder
+from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
 from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
@@ -56,13 +56,22 @@ class Released:
         return self.ends if self.returns is None else self.returns.ended(counts)
 
     def staying(self, held: Mapping[ClusterSubset, int]) -> dict[ClusterName, int]:
-        """Return the replicas of each cluster that stay where they are, and so count for the bounds of the policy."""
+        """Return the replicas of each cluster that stay where they are, or may; they count for the policy's bounds."""
         stays = Counter[ClusterName]()
         for (cluster, _), has in held.items():
             stays[cluster] += 0 if cluster in self.leaving else has
-        for (cluster, _), replicas in self.places.items():
-            stays[cluster] -= replicas
+        for cluster, subset in self.left:
+            stays[cluster] -= self.places[cluster, subset]
         return dict(+stays)
+
+    def bounds_of(self, slot: ClusterSubset, has: int, room: int, refusal: Refusal | None) -> tuple[int, int]:
+        """Return the replicas that a slot keeps for certain of those that it has, and the most that it may have then.
+
+        What may go back to it is room, and nothing that it keeps. `refusal` says why it takes no new ones.
+        """
+        if self.returns is None:
+            return has, has + room
+        return 0, min(MOST, room + (self.returns.keeps(slot, refusal) if has else 0))
 
 
 NOT_RELEASED = Released(places={}, ends=0)

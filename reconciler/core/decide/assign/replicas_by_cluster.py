@@ -23,7 +23,7 @@ from reconciler.core.decide.assign.copies import assess_unit, assign_units
 from reconciler.core.decide.assign.gang_placement import assess, assess_missing, assign_set
 from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
 from reconciler.core.decide.candidates.kind_answers import KindAnswers, share_of
-from reconciler.core.decide.distribution import ClusterShare, Division, reachable
+from reconciler.core.decide.distribution import Division, reachable
 from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.ids import ClusterName
@@ -131,15 +131,14 @@ def _divide(
     """
     answers = finder.answers(template, policy, shape, more_gprs=-released.ends)
     held = finder.held(template.workload)
-    stays = released.staying(held)
-    has = stays if released.returns is None else NOT_RELEASED.staying(held)
+    has = released.staying(held)
     shut = {*released.leaving, *(name for name, _ in released.closed)}
     refusals = [*released.closed.values(), *(each for each in answers.refusals() if each.cluster not in shut)]
     closed = {*(name for name, _ in released.left), *shut}
 
     def divide(beyond: Sequence[Refusal]) -> Assignment:
         kept_off = {*closed, *(refusal.cluster for refusal in beyond)}
-        division = _division(answers, policy, stays, replicas, kept_off, released=released)
+        division = _division(answers, policy, has, replicas, kept_off, released=released)
         counts: dict[ClusterSubset, int] = {(cluster, ""): number for cluster, number in division.counts.items()}
         chosen = tuple(
             answers.able[cluster].with_replicas(
@@ -167,38 +166,21 @@ def _division(
 
     Where a lower bound is out of reach, it is lowered for released replicas that may not go back.
     """
-    shares, returning = answers.shares(), _returning_shares(answers, released)
-    apart = {*held, *closed, *(share.cluster for share in returning)}
+    shares, returns, apart = answers.shares(), released.returns is not None, {*held, *closed}
     if apart:
         shares = [share for share in shares if share.cluster not in apart]
     reached = reachable(replicas, shares, policy.distribution) if answers.is_plain else len(shares)
-    keeping = []
+    refused = {refusal.cluster: refusal for refusal in answers.refusals()} if returns else {}
+    own = [] if returns else off_order(answers.candidates, held)
     for cluster in held.keys() & answers.positions.keys():
-        taking = None if cluster in closed else answers.able.get(cluster)
-        has, candidate = held[cluster], answers.candidates[answers.positions[cluster]]
-        most = has + (0 if taking is None else taking.room)
-        keeping.append(share_of(candidate, keeps=has, most=most, capacity=most))
-    total = sum(held.values()) + replicas
-    own = [*keeping, *returning, *off_order(answers.candidates, held)]
-    shares, beyond = [*shares[:reached], *own], shares[reached:]
-    lowered = bool(released.replicas) and released.returns is None
-    return divide_in_reach(total, shares, policy.distribution, lowered=lowered, beyond=beyond)
-
-
-def _returning_shares(answers: KindAnswers, released: Released) -> list[ClusterShare]:
-    """Make the shares of clusters whose own replicas may go back to them: these count as room."""
-    shares = list[ClusterShare]()
-    if released.returns is None:
-        return shares
-    refused = {refusal.cluster: refusal for refusal in answers.refusals()}
-    for (cluster, subset), has in released.places.items():
-        if cluster not in answers.positions:
-            continue
         able, candidate = answers.able.get(cluster), answers.candidates[answers.positions[cluster]]
-        keeps = released.returns.keeps((cluster, subset), refused.get(cluster))
-        most = keeps if able is None else min(MOST, has + able.room)
-        shares.append(share_of(candidate, most=most, capacity=most))
-    return shares
+        room = 0 if able is None or cluster in closed else able.room
+        keeps, most = released.bounds_of(candidate.key, held[cluster], room, refused.get(cluster))
+        own.append(share_of(candidate, keeps=keeps, most=most, capacity=most))
+    total = sum(share.keeps for share in own) + replicas
+    shares, beyond = [*shares[:reached], *own], shares[reached:]
+    lowered = bool(released.replicas) and not returns
+    return divide_in_reach(total, shares, policy.distribution, lowered=lowered, beyond=beyond)
 
 
 def describe_distribution(policy: BurstPolicy) -> str:

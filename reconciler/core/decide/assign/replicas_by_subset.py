@@ -70,7 +70,7 @@ class _Subsets:
         self._refusals = list[Refusal]()
         # The slots that have room, and what they have.
         self._able = self._alone(self._assessed())
-        self._stays = self._staying()
+        self._refused = {(refusal.cluster, refusal.subset): refusal for refusal in self._refusals}
         self._slots = slots_in_tiers(finder.inputs, self._workload, finder.order(self._workload))
         self._rows = rows_of(policy, self._slots, self._held, self._room)
         for refusal in [*refuse_second_clusters(finder, self._workload, self._rows, self._held, self._able)]:
@@ -104,14 +104,6 @@ class _Subsets:
             counts={slot: replicas for slot, replicas, _, _ in self._totals(counts)},
         )
 
-    def _staying(self) -> Mapping[ClusterSubset, int]:
-        """Count the replicas that may stay on each cluster, by subset."""
-        returns = self._released.returns
-        if returns is None:
-            return self._held
-        reasons = {(refusal.cluster, refusal.subset): refusal for refusal in self._refusals}
-        return {slot: returns.keeps(slot, reasons.get(slot)) for slot in self._held}
-
     def _room(self, slot: ClusterSubset) -> int:
         """Count the replicas that a cluster has room for, by which the roomiest is tried first.
 
@@ -123,10 +115,9 @@ class _Subsets:
         return room + sum(has for other, has in self._held.items() if other[0] == slot[0])
 
     def _share(self, rank: int, slot: ClusterSubset) -> ClusterShare:
-        """Make the share of a cluster; what may go back to it is room, and nothing that it keeps for certain."""
-        has = self._stays.get(slot, 0)
-        most = has + (self._able[slot].room if slot in self._able else 0)
-        keeps = has if self._released.returns is None else 0
+        """Make the share of a cluster, with its rank in its subset."""
+        has, room = self._held.get(slot, 0), self._able[slot].room if slot in self._able else 0
+        keeps, most = self._released.bounds_of(slot, has, room, self._refused.get(slot))
         return share_of_slot(self._slots, slot, rank, keeps=keeps, most=most, room=0)
 
     def _assessed(self) -> dict[ClusterSubset, Candidate]:
