@@ -39,7 +39,7 @@ from functools import partial
 
 from reconciler.bulkhead import Seam, attempt
 from reconciler.core.decide.approval import propose_bursts, settle_gates, settle_proposals, uses_approval
-from reconciler.core.decide.assign.assessments import inquiry_of, kept_turn
+from reconciler.core.decide.assign.assessments import kept_turn
 from reconciler.core.decide.candidates.finder import CandidateFinder
 from reconciler.core.decide.orders.api_orders import carry_out_orders
 from reconciler.core.decide.state.gate import NO_GATES, Bursts, Gates
@@ -212,8 +212,7 @@ def _complete_assessments(working_plan: WorkingPlan, finder: CandidateFinder) ->
     kept, shares = working_plan.kept, FairShares(working_plan.inputs, working_plan)
     for workload in sorted(kept.workloads):
         if workload not in kept.assessments:
-            inquire = partial(inquiry_of, working_plan, finder, workload)
-            working_plan.decide(workload, kept_turn(working_plan, workload, inquire, lambda: None))
+            working_plan.decide(workload, kept_turn(working_plan, finder, workload, lambda: None))
         if workload in kept.assessments:
             share = working_plan.decide(workload, partial(shares.where_short, workload))
             kept.assessments[workload] = replace(kept.assessments[workload], share=share)

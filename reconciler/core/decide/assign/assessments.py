@@ -121,24 +121,16 @@ class Inquiry:
 
 
 def kept_turn(
-    working_plan: WorkingPlan,
-    workload: WorkloadId,
-    inquire: Callable[[], Inquiry | None],
-    take: Callable[[], None],
+    working_plan: WorkingPlan, finder: CandidateFinder, workload: WorkloadId, take: Callable[[], None]
 ) -> Callable[[], None]:
     """Return the turn of a workload, or what stands for one; it leaves the assessment in the plan, if that is kept."""
     if workload not in working_plan.kept.workloads:
         return take
-    return partial(_take, working_plan, workload, inquire, take)
+    return partial(_take, working_plan, finder, workload, take)
 
 
-def _take(
-    working_plan: WorkingPlan,
-    workload: WorkloadId,
-    inquire: Callable[[], Inquiry | None],
-    take: Callable[[], None],
-) -> None:
-    kept, inquiry = working_plan.kept, inquire()
+def _take(working_plan: WorkingPlan, finder: CandidateFinder, workload: WorkloadId, take: Callable[[], None]) -> None:
+    kept, inquiry = working_plan.kept, _inquiry_of(working_plan, finder, workload)
     before, record = kept.assessments.get(workload), kept.records.get(workload, TurnRecord())
     assessments = inquiry.assess() if inquiry is not None else ()
     take()
@@ -175,7 +167,7 @@ def _decided(asked: Assessment, record: TurnRecord, earlier: Assessment | None, 
     return asked
 
 
-def inquiry_of(working_plan: WorkingPlan, finder: CandidateFinder, workload: WorkloadId) -> Inquiry | None:
+def _inquiry_of(working_plan: WorkingPlan, finder: CandidateFinder, workload: WorkloadId) -> Inquiry | None:
     """Return what the clusters of a workload are asked.
 
     None without a policy or the shape of a replica, and for a request that is over.

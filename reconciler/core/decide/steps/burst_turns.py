@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property, partial
+from functools import partial
 from itertools import accumulate
 
-from reconciler.core.decide.assign.assessments import inquiry_of, kept_turn
+from reconciler.core.decide.assign.assessments import kept_turn
 from reconciler.core.decide.candidates.finder import CandidateFinder
 from reconciler.core.decide.candidates.gpr_terms import priority
 from reconciler.core.decide.state.pass_input import PassInput
@@ -64,23 +64,16 @@ class _Bursts:
 
     def _turn(self, demand: Demand) -> Turn:
         workload, scale_up = demand.workload, self._scale_up(demand)
-        take = scale_up.decide
-        if self._may_grow:
-            take = grow_if_short(self.working_plan, self.finder, workload, take)
-        inquire = partial(inquiry_of, self.working_plan, self.finder, workload)
+        take = grow_if_short(self.working_plan, self.finder, workload, scale_up.decide)
         return Turn(
             priority(workload, self.inputs),
             _waits_since(self.inputs, self.working_plan, demand),
             workload,
-            kept_turn(self.working_plan, workload, inquire, take),
+            kept_turn(self.working_plan, self.finder, workload, take),
             Share(0.0, self.shares.of_workload(workload)),
             scale_up.unit.step,
             need=self._need,
         )
-
-    @cached_property
-    def _may_grow(self) -> bool:
-        return bool(self.finder.capacity.growing_clusters)
 
     def _scale_up(self, demand: Demand) -> ScaleUp:
         gate, unit = self.working_plan.gates.get(demand.workload), unit_of_workload(self.inputs, demand.workload)

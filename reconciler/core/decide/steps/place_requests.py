@@ -9,7 +9,7 @@ from itertools import islice
 
 from reconciler.core.capacity.pod_requirements import UNKNOWN_REMEDY
 from reconciler.core.cost.budgets import describe_used_up
-from reconciler.core.decide.assign.assessments import inquiry_of, kept_turn
+from reconciler.core.decide.assign.assessments import kept_turn
 from reconciler.core.decide.assign.gang_placement import assess, choose, describe_minimum, set_pods, with_room
 from reconciler.core.decide.candidates.finder import CandidateFinder, describe_first_remedy, why_not
 from reconciler.core.decide.candidates.gpr_terms import priority
@@ -47,12 +47,7 @@ def turn(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder, 
         priority=priority(workload, inputs),
         since=record.received_at,
         workload=workload,
-        take=kept_turn(
-            working_plan,
-            workload,
-            partial(inquiry_of, working_plan, finder, workload),
-            grow_if_short(working_plan, finder, workload, step.decide),
-        ),
+        take=kept_turn(working_plan, finder, workload, grow_if_short(working_plan, finder, workload, step.decide)),
     )
 
 
