@@ -171,10 +171,9 @@ class PassDecision:
     def bug_problems(self) -> tuple[Problem, ...]:
         """Every bug that was met outside of files and observations."""
         unmeasured = (demand.bug for demand in self.inputs.demands.values() if isinstance(demand, UnseenPrimary))
-        enrolment = self.inputs.enrolment
         bugs = (
             *(bug for bug in unmeasured if bug is not None),
-            *(enrolment.bugs.values() if enrolment is not None else ()),
+            *self.inputs.enrolment.bugs.values(),
             *self.inputs.rollouts.bugs,
             *self.plan.bugs,
         )
@@ -485,8 +484,7 @@ def begin_push(
     earlier = earlier_receipts(world.repository, decision.tips, decision.plan.answers, world.author)
     began = time.monotonic()
     memory.branch.expect(rendered.records)
-    if decision.inputs.enrolment is not None:
-        memory.enrolment = decision.inputs.enrolment  # the next pass reads back the requests that this one has enrolled
+    memory.enrolment = decision.inputs.enrolment  # the next pass reads back the requests that this one has enrolled
     written = dict(zip(ids, rendered.commits, strict=True))
     published = publish(world.repository, decision.inputs, decision.tips, written, world.author)
     if published.commits:

@@ -18,7 +18,6 @@ from reconciler.core.decide.state.enrolment import Enrolment
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.pass_memory import PassMemory
 from reconciler.core.decide.steps.lost_cluster import lost_since
-from reconciler.core.fleet.cluster_order import ClusterOrder
 from reconciler.core.observe.demand import measure, next_history
 from reconciler.model.action import Action
 from reconciler.model.capacity import (
@@ -482,10 +481,7 @@ def applied(ledger: Ledger, plan: Plan, now: datetime) -> Ledger:
 
 def cold(inputs: PassInput) -> PassInput:
     """Return an input without anything that earlier passes have found out."""
-    if inputs.enrolment is None:
-        reach = ClusterOrder(inputs.desired)
-        return replace(inputs, reach=reach, drafted=DraftedSubsets())
-    enrolment = Enrolment(inputs.enrolment.base, inputs.ledger.requests)
+    enrolment = Enrolment(inputs.fleet, inputs.ledger.requests)
     fresh = replace(inputs.ledger, placements=Placements(dict(inputs.ledger.placements)))
     return replace(
         inputs,

@@ -39,7 +39,7 @@ def explain(settings: Settings, workload: str, at: datetime | None, *, by_name: 
     """Explain one workload or request; `by_name` is for the request where a template has the same name."""
     with connected(settings) as (world, memory):
         decision, _ = draft(world, decision_at(world, memory, at))
-    records = decision.inputs.enrolment.records if decision.inputs.enrolment is not None else {}
+    records = decision.inputs.requests
     templates = (template for template in decision.inputs.desired.templates if not template.request)
     workloads = (*templates, *records)
     _refuse_placement(workload, workloads, decision.inputs.ledger)

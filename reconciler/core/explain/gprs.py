@@ -17,7 +17,7 @@ from typing import TypeAlias
 from reconciler.bulkhead import NoteBug, Seam, attempt
 from reconciler.core.decide.candidates import gang_health
 from reconciler.core.decide.candidates.gpr_limits import gpr_needs
-from reconciler.core.decide.candidates.gpr_terms import priority, priority_band, request_records, terms
+from reconciler.core.decide.candidates.gpr_terms import priority, priority_band, terms
 from reconciler.core.decide.state.enrolment import request_end
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.explain.provisioning import is_provisioned
@@ -122,7 +122,7 @@ def _undescribed_gpr(inputs: PassInput, draft: _Draft, bug: Bug) -> GprView:
     """Make the GPR of which an unforeseen exception leaves no more than its name."""
     workload = draft.workload
     return GprView(
-        id=_id(request_records(inputs).get(workload), workload, draft.placement),
+        id=_id(inputs.requests.get(workload), workload, draft.placement),
         name=workload.name,
         workspace=workload.workspace,
         workload=workload,
@@ -165,7 +165,7 @@ def _placed_gprs(inputs: PassInput, plan: Plan) -> _Drafts:
 def _placed_gpr(inputs: PassInput, placement: Placement, ending: Change | None, *, new: bool) -> GprView:
     """Describe the GPR of a placement."""
     state, reason = _state(inputs, placement, ending, new=new)
-    record = request_records(inputs).get(placement.workload)
+    record = inputs.requests.get(placement.workload)
     needs = gpr_needs(inputs, placement.workload, placement.cluster, placement.shape, placement.replicas)
     return replace(
         _gpr(inputs, placement.workload, placement.cluster, placement.name, needs),
@@ -207,7 +207,7 @@ def _state(inputs: PassInput, placement: Placement, ending: Change | None, *, ne
 
 def _reserved_gprs(inputs: PassInput) -> _Drafts:
     """Draft a GPR of each reservation that holds its GPUs."""
-    for workload, record in sorted(request_records(inputs).items()):
+    for workload, record in sorted(inputs.requests.items()):
         end = request_end(record, inputs.desired)
         if record.cluster is None or record.ended is not None or end is None:
             continue
@@ -241,7 +241,7 @@ def _waiting_gprs(inputs: PassInput, plan: Plan, note_bug: NoteBug) -> _Drafts:
         note_bug(starts)
         starts = {}
     placing = {change.placement.workload for change in plan.changes if change.action is Action.PLACE}
-    for workload, record in request_records(inputs).items():
+    for workload, record in inputs.requests.items():
         idle = not inputs.ledger.placements.of(workload).placements and workload not in placing
         if record.ended is None and record.cluster is None and idle:
             held.setdefault(workload, [])
@@ -265,7 +265,7 @@ def _waiting_gpr(
     inputs: PassInput, workload: WorkloadId, suppressed: Sequence[Suppressed], start: Start | None
 ) -> GprView:
     """Describe the GPR that a workload waits for."""
-    demand, record = inputs.demands.get(workload), request_records(inputs).get(workload)
+    demand, record = inputs.demands.get(workload), inputs.requests.get(workload)
     measured = demand if isinstance(demand, Demand) else None
     replicas = max((suppression.replicas for suppression in suppressed), default=1)
     needs = gpr_needs(inputs, workload, None, measured.shape if measured else None, replicas)
@@ -291,7 +291,7 @@ def _describe_suppressed(held: Suppressed) -> str:
 
 def _ended_gprs(inputs: PassInput) -> _Drafts:
     """Draft a GPR of each recorded request that has ended."""
-    for workload, record in sorted(request_records(inputs).items()):
+    for workload, record in sorted(inputs.requests.items()):
         if record.ended is None or inputs.ledger.placements.of(workload).placements:
             continue
         named = record.request.clusters
@@ -363,7 +363,7 @@ def _gpr(
 ) -> GprView:
     """Make a GPR without the fields that depend on its state."""
     own = terms(workload, cluster, inputs) if cluster else GprTerms(priority=priority(workload, inputs))
-    record = request_records(inputs).get(workload)
+    record = inputs.requests.get(workload)
     return GprView(
         id=_id(record, workload, placement),
         name=workload.name,

@@ -255,7 +255,7 @@ class QueueSimulation:
 
     def _reservations(self) -> Iterator[RequestRecord]:
         """Yield the reservations that have their GPUs, those that started in the simulation left out."""
-        for workload in self._enrolment.reservations if self._enrolment is not None else ():
+        for workload in self._enrolment.reservations:
             record = self._ledger.requests.get(workload)
             if record is not None and record.cluster is not None and record.ended is None:
                 yield record
@@ -295,11 +295,10 @@ class QueueSimulation:
         for demand in inputs.demands.values():
             if isinstance(demand, Demand) and demand.missing:
                 yield demand.workload, inputs.reach.named(demand.workload)
-        if enrolment is not None:
-            for workload in enrolment.unplaced_requests(inputs.ledger.placements):
-                yield workload, inputs.reach.named(workload)
-            for workload in enrolment.reservations:
-                yield workload, self._reservable_clusters(workload)
+        for workload in enrolment.unplaced_requests(inputs.ledger.placements):
+            yield workload, inputs.reach.named(workload)
+        for workload in enrolment.reservations:
+            yield workload, self._reservable_clusters(workload)
 
     def _reservable_clusters(self, workload: WorkloadId) -> frozenset[ClusterName]:
         """Return the clusters that a reservation may use."""

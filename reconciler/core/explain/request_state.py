@@ -75,8 +75,7 @@ def provisioning_state(record: RequestRecord, inputs: PassInput, held: Sequence[
 
 def _wanted(record: RequestRecord, placements: Sequence[Placement], inputs: PassInput) -> int:
     """Count the placements that a request asks for."""
-    enrolment = inputs.enrolment
-    missing = 0 if enrolment is None else enrolment.missing_placements(record.workload, len(placements))
+    missing = inputs.enrolment.missing_placements(record.workload, len(placements))
     return len(placements) + missing
 
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from reconciler.core.decide.state.enrolment import Enrolment
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.steps import lost_cluster
 from reconciler.core.observe import demand
@@ -26,8 +25,7 @@ def later_input(
     The observation is that of `before`: no cluster is asked, whatever another `fleet` says of connections. Raises
     InvalidInput for a supposition about what does not exist.
     """
-    reviewed = before.desired if before.enrolment is None else before.enrolment.base
-    desired, observed = reviewed, before.observed
+    desired, observed = before.fleet, before.observed
     if fleet is not None:  # the problems of its own files are told in place of those of the fleet in force
         desired = fleet
         observed = with_template_differences(with_unknown_clusters(replace(observed, problems=()), fleet), fleet)
@@ -36,8 +34,7 @@ def later_input(
     history = demand.next_history(before.demands)
     past = demand.next_past(before.past, before.demands, now)
     demands = demand.measure(desired, supposed.observed, history, now, past)
-    enrolment = before.enrolment or Enrolment(reviewed, before.ledger.requests)
-    enrolment = enrolment.updated(desired, before.ledger.requests)
+    enrolment = before.enrolment.updated(desired, before.ledger.requests)
     inputs = replace(
         before,
         desired=enrolment.desired,

@@ -142,5 +142,5 @@ def _whole(workload: WorkloadId, inputs: PassInput, replicas: int) -> PodRequire
 
 def _pods(request: Request, inputs: PassInput) -> ManifestPods:
     """Return the pods of a request, which its enrolment knows while it is open."""
-    entry = inputs.enrolment.entries.get(request.workload) if inputs.enrolment is not None else None
+    entry = inputs.enrolment.entries.get(request.workload)
     return entry.pods if entry is not None else pods_of_request(request, inputs.desired.kinds)

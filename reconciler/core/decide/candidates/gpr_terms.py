@@ -7,13 +7,11 @@ get GPRs by themselves).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.fleet import auto_gpr
 from reconciler.model.gpr import GprTemplate, GprTerms, GpuAsk
 from reconciler.model.ids import ClusterName, TemplateName, WorkloadId
-from reconciler.model.request import Request, RequestRecord
+from reconciler.model.request import Request
 
 BANDS = ((100, "low"), (200, "medium"), (300, "high"))
 """The highest priority of each band; priorities above the last are high."""
@@ -55,13 +53,8 @@ def stated_gpus(workload: WorkloadId, inputs: PassInput) -> GpuAsk | None:
 
 def request_of(workload: WorkloadId, inputs: PassInput) -> Request | None:
     """Return the request of this id: as the ledger records it, else as its file has it; None for a burst."""
-    record = request_records(inputs).get(workload)
+    record = inputs.requests.get(workload)
     return record.request if record else inputs.desired.requests.get(workload)
-
-
-def request_records(inputs: PassInput) -> Mapping[WorkloadId, RequestRecord]:
-    """Return the records of requests: as this pass leaves them where they are enrolled, else those of the ledger."""
-    return inputs.enrolment.records if inputs.enrolment is not None else inputs.ledger.requests
 
 
 def priority_band(priority: int) -> str:

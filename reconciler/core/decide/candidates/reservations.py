@@ -54,7 +54,7 @@ def _pods(domains: TopologyDomains) -> int:
 
 def active_reservations(inputs: PassInput, working_plan: WorkingPlan) -> Iterator[RequestRecord]:
     """Yield the reservations that have their GPUs and are not over, by name."""
-    for workload in inputs.enrolment.reservations if inputs.enrolment is not None else ():
+    for workload in inputs.enrolment.reservations:
         record = working_plan.requests.get(workload)
         if record is None or record.cluster is None or record.ended is not None:
             continue

@@ -151,8 +151,7 @@ class _OrderExecution:
 
     def _workload_of_key(self, key: str) -> WorkloadId | None:
         """Find the request that a call with this idempotency key has made, as long as there is one."""
-        enrolment = self.inputs.enrolment
-        recorded = enrolment.with_idempotency_key(key) if enrolment is not None else ()
+        recorded = self.inputs.enrolment.with_idempotency_key(key)
         for workload in (*recorded, self.keys[key]) if key in self.keys else recorded:
             record = self.working_plan.requests.get(workload)
             if record is not None and record.key == key:

@@ -24,7 +24,7 @@ from reconciler.model.budget import NO_BUDGETS, Budgets
 from reconciler.model.capacity import Observed
 from reconciler.model.demand import Demand
 from reconciler.model.drafted_subsets import DraftedSubsets
-from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
+from reconciler.model.ids import ClusterName, CommitId, WorkloadId, WorkspaceName
 from reconciler.model.ledger import Ledger
 from reconciler.model.placement import ClusterSubset, Placement, place_name
 from reconciler.model.plan import CHARTS_PENDING, UNTRIED, ReasonTraits, Refusal
@@ -93,6 +93,8 @@ class MassDeletion:
 
 
 _NOT_DRAFTED = DraftedSubsets()
+_NOT_ENROLLED = Enrolment(Desired(commit=CommitId("")), {})
+"""Stands for the enrolment of an input whose requests are not yet among its workloads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,8 +126,8 @@ class PassInput:
     its times may be among the values of its charts."""
     rollouts: Rollouts = field(default_factory=Rollouts)
     """The health of the placements of `ledger`."""
-    enrolment: Enrolment | None = None
-    """The open requests among the workloads of `desired`; None where none are."""
+    enrolment: Enrolment = _NOT_ENROLLED
+    """The open requests, which `with_requests` puts among the workloads of `desired`; before that it has none."""
     orders: tuple[Order, ...] = ()
     """Orders of API callers, in the order in which they came."""
     lost: LostClusters = field(default_factory=dict)
@@ -155,7 +157,12 @@ class PassInput:
     @property
     def fleet(self) -> Desired:
         """The fleet without its requests."""
-        return self.desired if self.enrolment is None else self.enrolment.base
+        return self.desired if self.enrolment is _NOT_ENROLLED else self.enrolment.base
+
+    @property
+    def requests(self) -> Mapping[WorkloadId, RequestRecord]:
+        """The records of requests: as the pass leaves them where they are enrolled, else those of the ledger."""
+        return self.ledger.requests if self.enrolment is _NOT_ENROLLED else self.enrolment.records
 
     def exclusion(self, placement: Placement) -> Refusal | None:
         """Return why a placement has to leave its cluster, as far as files are certain; None where it may stay."""
@@ -201,13 +208,12 @@ class PassInput:
 
     def with_requests(self, records: Mapping[WorkloadId, RequestRecord]) -> Self:
         """Return the input with these requests among its workloads; itself where it has them."""
-        before = self.enrolment
-        if before is None:
+        if self.enrolment is _NOT_ENROLLED:
             enrolment = Enrolment(self.desired, records)
-        elif before.records is records:
+        elif self.enrolment.records is records:
             return self
         else:
-            enrolment = before.updated(before.base, records)
+            enrolment = self.enrolment.updated(self.enrolment.base, records)
         return replace(self, desired=enrolment.desired, reach=enrolment.reach, enrolment=enrolment)
 
 

@@ -48,6 +48,7 @@ class PassMemory:
 
     def own(self, inputs: PassInput) -> PassInput:
         """Return an input for one pass, whose orders are worked out in this memory and not in what is given."""
+        inputs = inputs.with_requests(inputs.requests)
         self.begin(inputs.fleet)
         if self._reach is None or self._desired is None:
             self._reach = ClusterOrder(inputs.desired)
@@ -57,8 +58,7 @@ class PassMemory:
             self._reach = self._reach.with_requests(inputs.desired, changed)
             self._requests = {name: kept for name, kept in self._requests.items() if name in after}
         self._desired = inputs.desired
-        enrolment = None if inputs.enrolment is None else inputs.enrolment.with_reach(self._reach)
-        return replace(inputs, reach=self._reach, enrolment=enrolment)
+        return replace(inputs, reach=self._reach, enrolment=inputs.enrolment.with_reach(self._reach))
 
     def request_kind(self, entry: EnrolledRequest, engines: tuple[EngineName, ...], *, helm: bool) -> Hashable:
         """Return the kind of a request (`EnrolledRequest.kind`), made once for one entry, engines and `helm`."""

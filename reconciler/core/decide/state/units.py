@@ -38,7 +38,7 @@ def unit_of_workload(inputs: PassInput, workload: WorkloadId, placement: Placeme
     An open request knows its unit. A workload without a template has single replicas: nothing of it is placed any more.
     Whether it runs once is in the record of its placement, and what remains of a request stays `apart`.
     """
-    enrolled = inputs.enrolment.entries.get(workload) if inputs.enrolment is not None else None
+    enrolled = inputs.enrolment.entries.get(workload)
     if enrolled is not None:
         return enrolled.unit
     template, policy = inputs.desired.templates.get(workload), inputs.desired.policies.get(workload)

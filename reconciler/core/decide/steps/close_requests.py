@@ -80,8 +80,6 @@ def close(
 def close_finished(inputs: PassInput, working_plan: WorkingPlan) -> None:
     """Close the open requests without a placement whose time is over, or that have failed on all of their clusters."""
     enrolment = inputs.enrolment
-    if enrolment is None:
-        return
     for workload in sorted({*enrolment.unplaced_requests(inputs.ledger.placements), *working_plan.changed_workloads()}):
         working_plan.decide(workload, partial(_close_finished, inputs, working_plan, enrolment, workload))
 

@@ -32,8 +32,7 @@ CHANGEABLE = frozenset({"burstDuration", "deletionPolicy"})
 
 def follow_request_files(inputs: PassInput, working_plan: WorkingPlan) -> None:
     """Take new requests into the ledger, follow those whose files have changed, and let go of those without one."""
-    enrolment = inputs.enrolment
-    for workload in enrolment.changed_requests() if enrolment is not None else ():
+    for workload in inputs.enrolment.changed_requests():
         working_plan.decide(workload, partial(_follow_file, inputs, working_plan, workload))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from itertools import chain
 
-from reconciler.core.decide.candidates.gpr_terms import request_records, terms
+from reconciler.core.decide.candidates.gpr_terms import terms
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.end import revert
@@ -52,7 +52,7 @@ def idle_terms(inputs: PassInput) -> tuple[IdleTerm, ...]:
 
 def _any_asks(inputs: PassInput) -> bool:
     asking = (template.terms for template in inputs.desired.gpr_templates.values())
-    requested = (record.request.terms for record in request_records(inputs).values())
+    requested = (record.request.terms for record in inputs.requests.values())
     return any(own.enforce_idle for own in chain(asking, requested))
 
 

@@ -112,7 +112,7 @@ def _lost_requests(inputs: PassInput) -> list[WorkloadId]:
     records = inputs.ledger.requests
     return [
         workload
-        for workload in (inputs.enrolment.changed_requests() if inputs.enrolment is not None else ())
+        for workload in inputs.enrolment.changed_requests()
         if workload in records and records[workload].asker is Asker.FILE and workload not in inputs.desired.requests
     ]
 

@@ -20,7 +20,6 @@ from reconciler.core.decide.turns.grow import grow_if_short
 from reconciler.core.decide.turns.queue import Turn
 from reconciler.model.action import Action
 from reconciler.model.candidate import Candidate
-from reconciler.model.ids import WorkloadId
 from reconciler.model.plan import Change, Reason, Refusal, Suppressed
 from reconciler.model.request import RequestRecord
 from reconciler.text.wording import count
@@ -29,9 +28,10 @@ from reconciler.text.wording import count
 def request_turns(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder) -> Iterator[Turn]:
     """Yield a turn for each open request with missing placements; it waits since it was received."""
     enrolment = inputs.enrolment
-    if enrolment is None:
-        return
-    for workload in waiting(inputs, working_plan):
+    suspects = {*enrolment.unplaced_requests(inputs.ledger.placements), *working_plan.changed_workloads()}
+    for workload in sorted(suspects):
+        if not enrolment.missing_placements(workload, len(working_plan.of(workload))):
+            continue
         make_turn = partial(turn, inputs, working_plan, finder, enrolment.entries[workload])
         own = working_plan.decide(workload, make_turn)
         if own is not None:
@@ -51,19 +51,6 @@ def turn(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder, 
     )
 
 
-def waiting(inputs: PassInput, working_plan: WorkingPlan) -> tuple[WorkloadId, ...]:
-    """List the open requests with missing placements in the working plan, by name."""
-    enrolment = inputs.enrolment
-    if enrolment is None:
-        return ()
-    suspects = {*enrolment.unplaced_requests(inputs.ledger.placements), *working_plan.changed_workloads()}
-    return tuple(
-        sorted(
-            workload for workload in suspects if enrolment.missing_placements(workload, len(working_plan.of(workload)))
-        )
-    )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _PlaceRequest:
     """The turn of one waiting request."""
@@ -78,7 +65,7 @@ class _PlaceRequest:
         """Place the request where it has room, and suppress its other placements with the reason."""
         workload, enrolment, finder = self.entry.workload, self.inputs.enrolment, self.finder
         taken = {placement.cluster for placement in self.working_plan.of(workload)}
-        missing = enrolment.missing_placements(workload, len(taken)) if enrolment is not None else 0
+        missing = enrolment.missing_placements(workload, len(taken))
         kind = self._kind()
         alike = (kind, missing, frozenset(taken), self.record.avoids) if kind is not None else None
         # 1. The needs of its pods are unknown.

@@ -141,8 +141,7 @@ class Preemption:
 
     def _kind(self, workload: WorkloadId) -> Hashable | None:
         """Return a value that is equal for waiting requests with the same victims; None for a workload of its own."""
-        enrolment = self.inputs.enrolment
-        entry = enrolment.entries.get(workload) if enrolment is not None else None
+        entry = self.inputs.enrolment.entries.get(workload)
         if entry is None or self.working_plan.of(workload):
             return None
         request = entry.record.request
@@ -373,8 +372,6 @@ class Preemption:
     def _turns(self, evicted: set[WorkloadId], newcomer: WorkloadId) -> Iterator[Turn]:
         """Yield the turns of requests that were evicted; bursts follow their demand in the next pass."""
         enrolment = self.inputs.enrolment
-        if enrolment is None:
-            return
         for workload in sorted(evicted):
             entry, record = enrolment.entries.get(workload), self.working_plan.requests.get(workload)
             if entry is None or record is None or record.ended is not None:

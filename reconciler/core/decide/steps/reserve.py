@@ -63,7 +63,7 @@ def _turn(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder,
 
 
 def _open_reservations(inputs: PassInput, working_plan: WorkingPlan) -> Iterator[RequestRecord]:
-    for workload in inputs.enrolment.reservations if inputs.enrolment is not None else ():
+    for workload in inputs.enrolment.reservations:
         record = working_plan.requests.get(workload)
         if record is not None and record.ended is None:
             yield record

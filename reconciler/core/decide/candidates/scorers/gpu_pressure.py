@@ -89,8 +89,7 @@ class GpuPressure:
         for workload, demand in self._inputs.demands.items():
             if isinstance(demand, Demand) and demand.shape is not None and gpus_of_pod(demand.shape):
                 yield workload, demand.shape
-        enrolment = self._inputs.enrolment
-        for workload, entry in enrolment.entries.items() if enrolment is not None else ():
+        for workload, entry in self._inputs.enrolment.entries.items():
             if not self._working_plan.replicas(workload):
                 shape = next((part.shape for part in entry.needs.parts if gpus_of_pod(part.shape)), None)
                 if shape is not None:
