@@ -44,12 +44,12 @@ def gather(
     *,
     author: Identity,
     unanchored: Iterable[ClusterName] = (),
-    charted: Collection[ClusterName] = (),
+    open_clusters: Collection[ClusterName] = (),
 ) -> write.CommitInputs:
     """Fetch the inputs of the plan's commits: rendered charts, files to restore, commits that are undone.
 
-    `unanchored` are clusters whose engine's directory is about to begin, `charted` those with placements of charts that
-    were rendered here.
+    `unanchored` are clusters whose engine's directory is about to begin, `open_clusters` those with placements whose
+    objects only rendering tells.
     """
     rendered, failed, bugs = _charts(charts, templates)
     directories = {directory for change in plan.changes for directory in write.directories_of(change)}
@@ -72,7 +72,7 @@ def gather(
         records = {path: contents[blob] for path, blob in blobs.items()}
     return write.CommitInputs(
         standing=_standing(repository, plan, templates, tips),
-        beside=_beside(repository, templates, rendered, charted, tips),
+        beside=_beside(repository, templates, rendered, open_clusters, tips),
         charts=rendered,
         failed=failed,
         bugs=bugs,
@@ -109,17 +109,17 @@ def _beside(
     repository: Repository,
     templates: RenderedTemplates,
     rendered: Mapping[int, Mapping[str, tuple[Json, ...]]],
-    charted: Collection[ClusterName],
+    open_clusters: Collection[ClusterName],
     tips: Tips,
 ) -> dict[ClusterName, dict[str, bytes]]:
     """Read the files of other placements that may make objects of the plan's, by cluster and path.
 
-    They are read for rendered charts, and for all that comes beside such charts.
+    They are read where only rendering tells what either of them makes.
     """
     suffixes: dict[ClusterName, frozenset[str]] = {}
     for position, template in templates.items():
         cluster, charts = template.placement.cluster, rendered.get(position, {})
-        if template.spec is None or not (charts or cluster in charted):
+        if template.spec is None or not (charts or cluster in open_clusters):
             continue
         names = file_suffixes((*itertools.chain(*charts.values()), *stated_manifests(template.spec)))
         suffixes[cluster] = suffixes.get(cluster, frozenset()) | names

@@ -21,7 +21,7 @@ from reconciler.core.commits.branch_loss import loss_problem, shared_problem
 from reconciler.core.commits.commit_date import LONGEST_AHEAD
 from reconciler.core.commits.templates import PassTemplates, render_templates
 from reconciler.core.commits.trailers import naming_branch
-from reconciler.core.commits.write import RenderedPlan, charted_clusters, unanchored_clusters, write_commits
+from reconciler.core.commits.write import RenderedPlan, open_clusters, unanchored_clusters, write_commits
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.enrolment import Enrolment
 from reconciler.core.decide.state.order import Order
@@ -402,7 +402,7 @@ def render_plan(world: World, decision: PassDecision, of_pass: PassTemplates | N
         decision.tips,
         author=world.author,
         unanchored=unanchored_clusters(decision.inputs),
-        charted=charted_clusters(decision.inputs) if templates else frozenset(),
+        open_clusters=open_clusters(decision.inputs, decision.plan) if templates else frozenset(),
     )
     rendered = write_commits(decision.plan, templates, inputs, decision.inputs, world.author)
     branch = world.output_branch.removeprefix("refs/heads/")

@@ -151,7 +151,7 @@ class CommitInputs:
     standing: Mapping[str, Mapping[str, bytes]] = field(default_factory=dict)
     """Files of placements that are written again, by directory and path."""
     beside: Mapping[ClusterName, Mapping[str, bytes]] = field(default_factory=dict)
-    """Files of placements that may make the same objects as rendered charts, or as what is placed beside charts."""
+    """Files of placements that may make the same objects as what is placed, where only rendering tells of either."""
     history: Mapping[str, tuple[LoggedCommit, ...]] = field(default_factory=dict)
     """Commits of placements that end, by placement id, newest first."""
     obstacles: Mapping[str, str] = field(default_factory=dict)
@@ -236,15 +236,26 @@ def unanchored_clusters(inputs: PassInput) -> Iterator[ClusterName]:
             yield cluster.name
 
 
-def charted_clusters(inputs: PassInput) -> frozenset[ClusterName]:
-    """Return the clusters with placements of charts that Overspill has rendered."""
-    charted = [workload for workload, template in inputs.desired.templates.items() if template.spec.helm]
-    return frozenset(
-        placement.cluster
-        for workload in charted
-        for placement in inputs.ledger.placements.of(workload).placements
-        if engine(placement.engine).to_render(inputs.desired.templates[workload].spec)
+def open_clusters(inputs: PassInput, plan: Plan) -> frozenset[ClusterName]:
+    """Return the clusters with placements whose objects only rendering tells.
+
+    These are the standing ones of charts that Overspill has rendered, and those of templates with names from
+    expressions, be they new.
+    """
+    makers, found = inputs.reach.makers, set[ClusterName]()
+    for workload, template in inputs.desired.templates.items():
+        standing = inputs.ledger.placements.of(workload).placements
+        if standing and makers.has_open_objects(workload):
+            found.update(placement.cluster for placement in standing)
+        elif template.spec.helm:
+            found.update(each.cluster for each in standing if engine(each.engine).to_render(template.spec))
+    new = (change.after for change in plan.changes if change.after is not None)
+    found.update(
+        after.cluster
+        for after in new
+        if after.workload in inputs.desired.templates and makers.has_open_objects(after.workload)
     )
+    return frozenset(found)
 
 
 def write_commits(
@@ -309,7 +320,8 @@ class _Writer:
         self._author = author
         self._request_id = ""
         self._written: dict[str, Mapping[str, bytes]] = {}
-        self._charted: set[str] = set()
+        self._open: set[str] = set()
+        self._makers = inputs.reach.makers
         self._own = OwnObjects(inputs)
         self._placements = inputs.ledger.placements
         self._begun: dict[str, Placement] = {}
@@ -440,12 +452,13 @@ class _Writer:
         except (InvalidInput, UnicodeError) as error:
             self._refuse(placement, str(error))
             return
-        if taken := self._taken_object(placement, rendered, standing, charted=bool(charts)):
+        is_open = bool(charts) or self._makers.has_open_objects(placement.workload)
+        if taken := self._taken_object(placement, rendered, standing, is_open=is_open):
             self._refuse(placement, taken)
             return
         self._written[placement.path], self._begun[placement.path] = rendered.files, rendered.record
-        if charts:
-            self._charted.add(placement.path)
+        if is_open:
+            self._open.add(placement.path)
         history: tuple[LoggedCommit, ...] = ()
         removes = () if change.action is Action.PLACE else placement_files(record)
         if change.ended is not None:
@@ -455,20 +468,20 @@ class _Writer:
         self._close(replace(change, after=record), removes=removes, writes=writes, history=history)
 
     def _taken_object(
-        self, placement: Placement, rendered: RenderedPlacement, standing: Mapping[str, bytes], *, charted: bool
+        self, placement: Placement, rendered: RenderedPlacement, standing: Mapping[str, bytes], *, is_open: bool
     ) -> str:
-        """Say that an object stands on the cluster, of this placement's charts or of others'; empty where none does.
+        """Say that an object stands on the cluster, where only rendering tells of it or of this placement's objects.
 
-        Where no chart is about, what placements make has been compared before they were decided.
+        What is known before has been compared before the placements were decided. Empty where none stands.
         """
         cluster, directory = placement.cluster, f"{ROOT}/{placement.cluster}/"
         again = {placement.path, *self._written, *self._ended}
         stands = self._material.beside.get(cluster, {})
         others = {path: data for path, data in stands.items() if _directory(path) not in again}
-        for path in self._written if charted else self._charted:
+        for path in self._written if is_open else self._open:
             if path != placement.path and path not in self._ended and path.startswith(directory):
                 others.update(self._written[path])
-        if not (charted or others):
+        if not (is_open or others):
             return ""
         new = new_objects(rendered.files, standing)
         shared = shared_object(new, others)
@@ -478,7 +491,7 @@ class _Writer:
             known = owner is not None and owner.workload.workspace == placement.workload.workspace
             whose = str(owner.workload) if owner is not None and known else "another workspace"
             return f"{kind.rpartition('/')[2]} {name} {BELONGS} {whose}"
-        for kind, name in new if charted else ():
+        for kind, name in new if is_open else ():
             namespace, _, plain = name.rpartition("/")
             object_id = kind, namespace, plain
             whose = self._own.of_template(placement.workload, cluster, object_id) or self._own.seen(cluster, object_id)

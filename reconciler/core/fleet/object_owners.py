@@ -2,7 +2,8 @@
 
 Only certain objects count: those of manifests and commands, and Helm releases, whose kind, namespace and name hold no
 expression but of the cluster, by which two of them on one cluster can be compared. What others live in is no object of
-anybody: it outlives them (`safety.scope`). The objects of a chart are unknown until it is rendered.
+anybody: it outlives them (`safety.scope`). The objects of a chart are unknown until it is rendered, and so are those
+whose names other expressions make: they are compared when they are written (`commits.write`).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from reconciler.errors import Bug
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.kubernetes.object_schema import NO_SCHEMAS, ObjectSchemas
 from reconciler.model.policy import Desired, Workspace
-from reconciler.model.workload import DeploySpec, WorkloadRef
+from reconciler.model.workload import DeploySpec, Json, WorkloadRef
 
 ObjectId = tuple[str, str, str]
 """``group/Kind``, namespace (empty for cluster-scoped objects) and name."""
@@ -42,6 +43,7 @@ class ObjectOwners:
         """Start without an index."""
         self._desired = desired
         self._known: _Cache = {}
+        self._open: dict[WorkloadId, tuple[DeploySpec, bool]] = {}
         self._makers: dict[ObjectId, list[WorkloadId]] | None = None
         self._counted: dict[tuple[str, str], list[tuple[WorkloadId, WorkloadRef]]] = {}
         self._standing: dict[ObjectId, Mapping[ClusterName, tuple[WorkloadId, ...]]] = {}
@@ -58,6 +60,7 @@ class ObjectOwners:
         """
         other = ObjectOwners(desired)
         other._known, other._counted, other._standing = self._known, self._counted, self._standing
+        other._open = self._open
         if self._makers is not None:
             other._makers = self._makers.copy()
             for workload in changed:
@@ -87,6 +90,16 @@ class ObjectOwners:
             made = objects_made(spec, workspace, kinds, schemas)
             cached = self._known[workload] = spec, workspace.namespaces, made
         return cached[2]
+
+    def has_open_objects(self, workload: WorkloadId) -> bool:
+        """Return whether an expression decides what an object of a workload is, so that only its rendering tells."""
+        spec = self._desired.templates[workload].spec
+        cached = self._open.get(workload)
+        if cached is None or cached[0] is not spec:
+            manifests = partial(made_manifests, spec, self._desired.kinds)
+            is_open = attempt(Seam.OBJECTS, workload, lambda: any(map(_is_open, manifests())))
+            cached = self._open[workload] = spec, is_open is not False
+        return cached[1]
 
     def standing(self, object_id: ObjectId) -> Mapping[ClusterName, tuple[WorkloadId, ...]]:
         """Return the primary clusters that have an object of their own, each with the templates that it belongs to.
@@ -158,6 +171,13 @@ def objects_made(
         namespace = "" if is_cluster_scoped(kind, kinds, schemas) else metadata.get("namespace") or around
         keys.append((kind, str(namespace), str(metadata.get("name", ""))))
     return tuple(dict.fromkeys(object_id for object_id in keys if object_id[2] and all(map(_is_certain, object_id))))
+
+
+def _is_open(manifest: Mapping[str, Json]) -> bool:
+    metadata = manifest.get("metadata")
+    identity = metadata if isinstance(metadata, dict) else {}
+    texts = group_kind(manifest), identity.get("namespace"), identity.get("name")
+    return not all(_is_certain(str(text or "")) for text in texts)
 
 
 def _is_certain(text: str) -> bool:

@@ -1,0 +1,94 @@
+"""Two templates whose expressions make one object are never on one cluster: only their rendering tells its name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from reconciler.core.fleet.object_owners import ObjectOwners
+from reconciler.model.plan import Reason, Refusal
+from tests.builders.passes import SOURCE_FILES, Passes, seconds
+from tests.fakes.memory_repository import MemoryRepository
+
+STEPS = "  steps: [{name: server, type: manifest}]\n"
+PLAIN = "{name: common, namespace: demo}"
+
+
+def template(name: str, metadata: str) -> str:
+    """Return a template of this name that makes a ConfigMap with this metadata beside its Deployment."""
+    config = f"""\
+    - name: common
+      manifest: {{apiVersion: v1, kind: ConfigMap, metadata: {metadata}, data: {{a: b}}}}
+  steps: [{{name: server, type: manifest}}, {{name: common, type: manifest}}]
+"""
+    return SOURCE_FILES["template.yaml"].replace(STEPS, config).replace("name: vllm,", f"name: {name},")
+
+
+class Shared(Passes):
+    """Passes over workloads with a ConfigMap each, by their names."""
+
+    def __init__(self, metadata: Mapping[str, str]) -> None:
+        source = {name: text for name, text in SOURCE_FILES.items() if name != "template.yaml"}
+        templates = {f"{name}.yaml": template(name, text) for name, text in metadata.items()}
+        super().__init__(MemoryRepository({**source, **templates}))
+        self.names = tuple(metadata)
+
+    def burst(self, *names: str) -> list[Refusal]:
+        """Run a pass in which two replicas of these are missing; return why clusters were refused to what waits."""
+        self.names = names
+        self.missing, self.steady_since = 2, self.moment - seconds(61)
+        outcome = self.run_once()
+        return [refusal for entry in outcome.plan.suppressed for refusal in entry.refusals]
+
+    def where(self) -> dict[str, str]:
+        return {placement.workload.name: placement.cluster for placement in self.placements()}
+
+
+@pytest.mark.parametrize(
+    ("one", "two"),
+    [
+        ("{name: \"{{ 'common' }}\", namespace: demo}", PLAIN),
+        (PLAIN, "{name: common, namespace: \"{{ 'demo' }}\"}"),
+        ('{name: "{{ workspace.name }}", namespace: demo}', '{name: "{{ workspace.name }}", namespace: demo}'),
+    ],
+    ids=["name", "namespace", "both"],
+)
+@pytest.mark.parametrize("apart", [False, True], ids=["in one pass", "one after the other"])
+def test_the_second_of_two_templates_that_render_one_object_waits_or_goes_elsewhere(
+    one: str, two: str, *, apart: bool
+) -> None:
+    passes = Shared({"one": one, "two": two})
+    passes.free = {"worker-2": 8}
+    refusals = passes.burst("one", "two")
+    if apart:
+        passes.advance(5)
+        refusals = passes.burst("one", "two")
+    assert passes.where() == {"one": "worker-2"}
+    (refusal,) = (each for each in refusals if each.reason is Reason.TAKEN)
+    assert refusal.message.endswith("is there already, and belongs to llm/one")
+    passes.free = {"worker-2": 8, "worker-3": 8}
+    passes.burst("one", "two")
+    assert passes.where() == {"one": "worker-2", "two": "worker-3"}
+
+
+def test_templates_whose_objects_differ_once_rendered_share_a_cluster() -> None:
+    own = '{name: "of-{{ template.name }}", namespace: demo}'
+    passes = Shared({"one": own, "two": own})
+    passes.free = {"worker-2": 8}
+    passes.burst("one", "two")
+    assert passes.where() == {"one": "worker-2", "two": "worker-2"}
+
+
+def test_only_what_an_expression_names_is_left_to_rendering() -> None:
+    passes = Shared({
+        "plain": PLAIN, "cluster": '{name: "a-{{ cluster.name }}", namespace: demo}',
+        "open": '{name: "a-{{ replicas }}", namespace: demo}',
+    })  # fmt: skip # a table of metadata
+    desired = passes.look().inputs.desired
+    owners = ObjectOwners(desired)
+    assert {name.name: owners.has_open_objects(name) for name in desired.templates} == {
+        "plain": False,
+        "cluster": False,
+        "open": True,
+    }
