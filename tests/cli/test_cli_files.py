@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -153,6 +154,10 @@ def test_init_refuses_a_directory_that_is_not_empty(terminal: Terminal, files: P
     result = terminal("init", str(files))
     assert (result.exit_code, sorted(files.iterdir())) == (1, before)
     assert "is not empty: it holds clusters.yaml" in result.stderr
+    (copy,) = re.findall(r"here: `(cp .*)`", result.stderr)
+    terminal.done("init", str(files.with_name("new")))
+    subprocess.run(["sh", "-euc", copy.replace("NEW", str(files.with_name("new")))], check=True)
+    assert (files / "bootstrap").is_dir()
 
 
 def test_init_names_what_is_in_the_way_and_not_what_is_allowed(terminal: Terminal, files: Path) -> None:

@@ -110,6 +110,20 @@ def test_branches_of_clusters_are_signed_to_their_roots(remote: Remote, tmp_path
         repository.begin_push(made, old=None, branches=[advance])()
 
 
+def test_public_keys_that_name_nobody_are_no_allowed_signers(remote: Remote, tmp_path: Path) -> None:
+    key = _ssh_key(tmp_path)
+    remote.commit("main", {"a": "1"})
+    public = key.with_suffix(".pub")
+    with GitRepository(str(remote.path), cache=tmp_path / "cache", signing=SigningKey(key=key)) as repository:
+        repository.fetch()
+        (made,) = repository.write(None, [_commit("a")])
+        with pytest.raises(InvalidInput, match=r"without the names of who signs by them \(begin each line"):
+            _trusted(repository, made, AllowedSigners(ssh=public))
+        both = tmp_path / "both"
+        both.write_text(f"{public.read_text()}{_allowed(key).read_text()}")
+        assert _trusted(repository, made, AllowedSigners(ssh=both))
+
+
 @pytest.mark.skipif(shutil.which("gpg") is None, reason="no gpg")
 def test_openpgp_key_with_a_passphrase_signs(remote: Remote, tmp_path: Path, openpgp: tuple[Path, Path]) -> None:
     secret, public = openpgp

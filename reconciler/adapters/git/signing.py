@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -28,6 +29,8 @@ _SECONDS = 30
 """Time-out of one signature."""
 _MOST_KEY = 256 << 10
 """Bytes of a key file, or of a file of allowed signers."""
+_NAMELESS_KEY = re.compile(rb"\s*(?:sk-)?(?:ssh|ecdsa)-\S+\s+AAAA")
+"""A line of a public key as `ssh-keygen` writes it."""
 _WHOLE = (
     "see that the key is whole and private, and that OVERSPILL_SIGNING_PASSPHRASE_FILE holds its passphrase, if it has"
     " one"
@@ -176,7 +179,7 @@ class AllowedSigners:
             home = made / "gnupg"
             home.mkdir(mode=0o700)
             allowed = made / "allowed_signers"
-            allowed.write_bytes(_read_allowed(self.ssh) if self.ssh else b"")
+            allowed.write_bytes(_read_signers(self.ssh) if self.ssh else b"")
             settings = [("gpg.ssh.allowedSignersFile", str(allowed)), ("gpg.x509.program", "false")]
             environment = {"GNUPGHOME": str(home)}
             if self.ssh is None:
@@ -195,6 +198,21 @@ class AllowedSigners:
 def _read(path: Path) -> bytes:
     with path.expanduser().open("rb") as stream:
         return stream.read(_MOST_KEY)
+
+
+def _read_signers(path: Path) -> bytes:
+    """Read a file of ssh-keygen's allowed_signers. Raises InvalidInput for one of public keys alone.
+
+    Without a name before it, the type of a key is the name of who signs to ssh-keygen, which passes the line over.
+    """
+    content = _read_allowed(path)
+    lines = [line for line in content.splitlines() if line.strip() and not line.startswith(b"#")]
+    if lines and all(map(_NAMELESS_KEY.match, lines)):
+        raise InvalidInput(
+            f"reading the allowed signers: {path} has public keys without the names of who signs by them (begin each"
+            " line with an address: ann@example.com ssh-ed25519 ...)"
+        )
+    return content
 
 
 def _read_allowed(path: Path) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import stat
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -171,7 +172,8 @@ def _entries(directory: Path) -> list[tuple[Path, bool]]:
 
 def _in_the_way(directory: Path, path: Path) -> str:
     """Say which file keeps a new fleet repository out of a directory."""
-    return f"{directory} is not empty: it holds {path} (try a new directory)"
+    copy = f"cp -R NEW/. {shlex.quote(str(directory))}"
+    return f"{directory} is not empty: it holds {path} (try a new directory, and copy its files here: `{copy}`)"
 
 
 def _same(data: bytes, copy: Path) -> bool:
