@@ -154,18 +154,26 @@ def lower_bounds_hold_or_are_told(made: Pass) -> Iterator[str]:
 
 
 def upper_bounds_hold(made: Pass) -> Iterator[str]:
-    """No workload gets more clusters, or values of a label, than its policy allows, or than it had before."""
+    """No workload gets more clusters, or values of a label, than its policy allows, or than it had before.
+
+    One that has more says so.
+    """
+    told = {held.workload for held in made.plan.suppressed if held.reason is Reason.BOUND_UNMET}
     for work in made.works.values():
         distribution = work.policy.distribution
         before, after = held(made.before, work.id), held(made.after, work.id)
         if distribution.max_clusters is not None and len(after) > max(distribution.max_clusters, len(before)):
             yield f"{work.id} is on {len(after)} clusters of at most {distribution.max_clusters}"
+        if distribution.max_clusters is not None and len(after) > distribution.max_clusters and work.id not in told:
+            yield f"{work.id} is on {len(after)} clusters of {distribution.max_clusters}, and nothing says so"
         for bound in distribution.spread_constraints:
             had, has = (
                 len({made.sites[name].cluster.labels.get(bound.label) for name in names}) for names in (before, after)
             )
             if bound.max_groups is not None and has > max(bound.max_groups, had):
                 yield f"{work.id} has {has} values of {bound.label}, of at most {bound.max_groups}"
+            if bound.max_groups is not None and has > bound.max_groups and work.id not in told:
+                yield f"{work.id} has {has} of {bound.max_groups} values of {bound.label}, and nothing says so"
 
 
 def what_waits_is_told(made: Pass) -> Iterator[str]:

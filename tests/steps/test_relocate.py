@@ -277,6 +277,27 @@ def test_a_bound_that_is_not_held_is_told_whatever_keeps_it_from_being_restored(
     assert told.message == f"policy {policy.name} spreads over 2 values of {REGION} at least, and it has 1"
 
 
+@pytest.mark.parametrize(
+    ("distribution", "allowed"),
+    [
+        (Distribution(max_clusters=1), "1 cluster"),
+        (Distribution(spread_constraints=spread_over(REGION, max_groups=1)), f"1 value of {REGION}"),
+    ],
+    ids=["maxClusters", "maxGroups"],
+)
+def test_what_stands_on_more_than_its_policy_allows_by_now_stays_and_is_told(
+    distribution: Distribution, allowed: str
+) -> None:
+    clusters = region("worker-2", "eu"), region("worker-3", "us")
+    policy = ordering("worker-2", "worker-3", distribution=distribution)
+    before = ledger(there("worker-2", 3), there("worker-3", 3))
+    made = decided("stays", fleet(policy, *clusters), before, free("worker-2", 9), free("worker-3", 9))
+    assert made.changes == ()
+    (told,) = made.suppressed
+    assert (told.reason, told.replicas) == (Reason.BOUND_UNMET, 1)
+    assert told.message.startswith(f"policy {policy.name} spreads over {allowed} at most, and it has 2")
+
+
 def test_set_that_stands_on_two_clusters_of_a_region_moves_for_no_bound() -> None:
     clusters = region("worker-1", "eu"), region("worker-2", "us"), region("worker-3", "us"), region("worker-4", "eu")
     policy = ordering("worker-2", "worker-3", "worker-4", distribution=TWO_REGIONS)

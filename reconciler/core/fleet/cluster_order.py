@@ -228,11 +228,18 @@ class ClusterOrder:
             self._spot = any(cluster.spot is not None for cluster in self._desired.clusters.values())
         return self._spot
 
-    def with_lower_bounds(self) -> tuple[WorkloadId, ...]:
-        """List the workloads whose policy wants replicas on several clusters, or values of a label, by name."""
+    def with_bounds(self) -> tuple[WorkloadId, ...]:
+        """List the workloads whose policy bounds the clusters with replicas, or values of a label, by name.
+
+        A lower bound of one says nothing.
+        """
         if self._bounded is None:
             self._bounded = tuple(
-                sorted(workload for workload, policy in self._desired.policies.items() if policy.distribution.spreads)
+                sorted(
+                    workload
+                    for workload, policy in self._desired.policies.items()
+                    if policy.distribution.spreads or policy.distribution.is_capped
+                )
             )
         return self._bounded
 

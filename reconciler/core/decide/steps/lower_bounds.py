@@ -3,6 +3,8 @@
 A loss may leave one region where the policy wants two. As soon as another can be used, as many units move there as the
 bounds need, and no more (docs/how-to/spread.md, "How many clusters, regions and zones"). Where `maxClusters` allows no
 more clusters, one is given up for it. Until then it is told.
+
+An upper bound that a changed label or file has left behind is told as well: what runs stays (docs/decisions/0008).
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from reconciler.core.decide.assign.bounds import unmet_bound
+from reconciler.core.decide.assign.bounds import describe_label_values, unmet_bound
 from reconciler.core.decide.assign.surplus import take_surplus
 from reconciler.core.decide.candidates.finder import CandidateFinder
 from reconciler.core.decide.distribution import reached
@@ -25,21 +27,22 @@ from reconciler.model.candidate import Candidate
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Reason, Refusal, Suppressed
+from reconciler.text.wording import count
 
 
 def restore_lower_bounds(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder) -> None:
     """Move replicas to as many more clusters, and values of the label, as their policy wants and can be used."""
-    for workload in inputs.reach.with_lower_bounds():
+    for workload in inputs.reach.with_bounds():
         working_plan.decide(workload, partial(_restore, inputs, working_plan, finder, workload))
 
 
 def tell_unmet_bounds(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder) -> None:
-    """Suppress what this pass leaves with fewer clusters or values of the label than its policy wants.
+    """Suppress what this pass leaves with fewer clusters or values of a label than its policy wants, or with too many.
 
     It is told for as long as it is so, whatever keeps it from being restored: the budget of moves, a hold, a surplus
     that is about to come home, or a primary that is unseen.
     """
-    for workload in inputs.reach.with_lower_bounds():
+    for workload in inputs.reach.with_bounds():
         if not working_plan.is_told(workload, Reason.BOUND_UNMET):
             working_plan.decide(workload, partial(_tell, inputs, working_plan, finder, workload))
 
@@ -72,8 +75,7 @@ def _unmet(
     if total <= 1:
         return None
     policy = inputs.desired.policies[workload]
-    groups = {candidate.cluster: candidate.groups for candidate in finder.order(workload)}
-    held = {cluster: groups.get(cluster, ()) for cluster, _ in finder.held(workload)}
+    held = _held_groups(finder, workload)
     has = reached(held.values(), policy.distribution)
     lacking = has.lacking(policy.distribution, total)
     if not any(lacking):
@@ -158,10 +160,32 @@ def _leaving_units(
 
 def _tell(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder, workload: WorkloadId) -> None:
     unmet = _unmet(inputs, working_plan, finder, workload)
-    if unmet is not None:
+    number, message = _exceeded(inputs, finder, workload) if unmet is None else (unmet.lacking, unmet.detail)
+    if message:
         working_plan.suppress(
-            Suppressed(workload=workload, reason=Reason.BOUND_UNMET, message=unmet.detail, replicas=unmet.lacking)
+            Suppressed(workload=workload, reason=Reason.BOUND_UNMET, message=message, replicas=number)
         )
+
+
+def _exceeded(inputs: PassInput, finder: CandidateFinder, workload: WorkloadId) -> tuple[int, str]:
+    """Return by how much a workload has more clusters or values than its policy allows, and which; empty for none."""
+    policy = inputs.desired.policies[workload]
+    distribution = policy.distribution
+    has = reached(_held_groups(finder, workload).values(), distribution)
+    bounds = [(has.clusters, distribution.max_clusters, count(distribution.max_clusters or 0, "cluster"))]
+    for groups, bound in zip(has.groups, distribution.spread_constraints, strict=True):
+        bounds.append((groups, bound.max_groups, describe_label_values(bound.max_groups or 0, bound)))
+    for number, most, allowed in bounds:
+        if most is not None and number > most:
+            stays = "what runs stays: `overspill revert` ends what is too much"
+            return number - most, f"policy {policy.name} spreads over {allowed} at most, and it has {number} ({stays})"
+    return 0, ""
+
+
+def _held_groups(finder: CandidateFinder, workload: WorkloadId) -> dict[ClusterName, tuple[str, ...]]:
+    """Return the clusters with replicas, each with its values of the labels; none where the policy names it no more."""
+    groups = {candidate.cluster: candidate.groups for candidate in finder.order(workload)}
+    return {cluster: groups.get(cluster, ()) for cluster, _ in finder.held(workload)}
 
 
 def _departure(inputs: PassInput, placement: Placement, replicas: int, detail: str) -> Departure:
