@@ -14,6 +14,7 @@ from reconciler.model.budget import BudgetOwner
 from reconciler.model.demand import Demand, Sample
 from reconciler.model.ids import WorkloadId
 from reconciler.model.plan import Change
+from reconciler.model.tree import Identity
 from reconciler.model.units import Resources, format_duration, format_quantity
 from reconciler.model.workload import Json
 from reconciler.text.timestamps import format_time
@@ -46,7 +47,7 @@ def json_value(value: object) -> Json:
             return str(value)
         case Resources():
             return {name: format_quantity(amount) for name, amount in sorted(value.amounts.items())}
-        case Demand() | Change():
+        case Demand() | Change() | Identity():
             return json_value(_parts(value))
         case Mapping():
             return {str(key): json_value(inner) for key, inner in value.items()}
@@ -62,8 +63,10 @@ def json_value(value: object) -> Json:
     }
 
 
-def _parts(value: Demand | Change) -> dict[str, object]:
-    """Return what is shown of a demand, or of a change by its action."""
+def _parts(value: Demand | Change | Identity) -> dict[str, object]:
+    """Return what is shown of a demand, of a change by its action, or of the author of a commit."""
+    if isinstance(value, Identity):
+        return {"name": value.name, "email": value.email}
     if isinstance(value, Demand):
         parts = value._asdict()
         del parts["past"]  # days of it; its forecasts say what came of it
