@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from reconciler.core.decide.candidates.kind_answers import off_order_candidate, share_of
 from reconciler.core.decide.distribution import ClusterShare, Division, Reached, share_out
 from reconciler.model.candidate import Candidate
 from reconciler.model.ids import ClusterName
@@ -14,21 +15,18 @@ from reconciler.model.policy import BurstPolicy, Distribution, SpreadConstraint
 from reconciler.text.wording import count, join_names
 
 
+def share_of_unit(candidate: Candidate, *, keeps: int = 0) -> ClusterShare:
+    """Make the share of a candidate that gets one whole unit: weights and minimums are of replicas, and bind none."""
+    return share_of(candidate, most=1, capacity=1, keeps=keeps)._replace(least=0, weight=1)
+
+
 def off_order(candidates: Sequence[Candidate], held: Mapping[ClusterName, int]) -> list[ClusterShare]:
-    """Make shares of clusters that have replicas and are no longer in the order: they come last and get no more."""
-    named = {candidate.cluster for candidate in candidates}
-    off = sorted(cluster for cluster in held if cluster not in named)
-    return [
-        ClusterShare(
-            cluster=cluster,
-            rank=len(candidates) + place,
-            keeps=held[cluster],
-            most=held[cluster],
-            capacity=held[cluster],
-            weight=0,
-        )
-        for place, cluster in enumerate(off, start=1)
-    ]
+    """Make shares of clusters that have replicas and are no longer in the order: they come last."""
+    named, shares = {candidate.cluster for candidate in candidates}, list[ClusterShare]()
+    for rank, cluster in enumerate(sorted(held.keys() - named), start=len(candidates) + 1):
+        has = held[cluster]
+        shares.append(share_of(off_order_candidate(cluster, rank), keeps=has, most=has, capacity=has))
+    return shares
 
 
 def divide_in_reach(

@@ -14,10 +14,9 @@ from dataclasses import replace
 
 from reconciler.core.capacity.units import PlacementUnit
 from reconciler.core.decide.assign.assignment import NOT_RELEASED, Assignment, Released, assign_within_gpr_limit
-from reconciler.core.decide.assign.bounds import divide_in_reach, left_out, off_order, out_of_reach
+from reconciler.core.decide.assign.bounds import divide_in_reach, left_out, off_order, out_of_reach, share_of_unit
 from reconciler.core.decide.assign.subset_quota import quota_left
 from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
-from reconciler.core.decide.distribution import ClusterShare
 from reconciler.core.fleet.replica_paths import REPLICAS
 from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ReplicaShape
@@ -102,15 +101,7 @@ def _within_bounds(
     def divide(beyond: Sequence[Refusal]) -> Assignment:
         takes = {candidate.cluster for candidate in able} - {refusal.cluster for refusal in beyond}
         shares = [
-            ClusterShare(
-                cluster=each.cluster,
-                rank=each.rank,
-                most=1,
-                capacity=1,
-                keeps=int(each.cluster in stays),
-                groups=each.groups,
-                tier=each.tier,
-            )
+            share_of_unit(each, keeps=int(each.cluster in stays))
             for each in order
             if each.cluster in takes or each.cluster in stays
         ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from reconciler.core.decide.candidates.kind_answers import share_of
+from reconciler.core.decide.candidates.kind_answers import off_order_candidate, share_of
 from reconciler.core.decide.distribution import ClusterShare
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.spread.subset_selection import preference_weight
@@ -39,8 +39,8 @@ def slots_in_tiers(
 def share_of_slot(
     slots: Mapping[ClusterSubset, Candidate], slot: ClusterSubset, rank: int, *, keeps: int = 0, most: int, room: int
 ) -> ClusterShare:
-    """Make the share of a slot, with its rank in its subset; one that is no longer in the order gets no more."""
-    candidate = slots.get(slot, Candidate(cluster=slot[0], rank=0, weight=0))
+    """Make the share of a slot, with its rank in its subset."""
+    candidate = slots.get(slot) or off_order_candidate(slot[0])
     return share_of(candidate, most=most, capacity=most + room, keeps=keeps)._replace(rank=rank)
 
 

@@ -82,9 +82,9 @@ def quota_left(finder: CandidateFinder, workload: WorkloadId, candidate: Candida
     if subset is None or subset.most is None:
         return MOST
     held = finder.held(workload)
-    quota = next(quota for quota in quotas(finder.inputs, workload, held.total()) if quota.subset is subset)
-    has = quota.home + sum(replicas for (_, name), replicas in held.items() if name == candidate.subset)
-    return MOST if quota.most is None else max(0, quota.most - has)
+    most = next(quota.elsewhere for quota in quotas(finder.inputs, workload, held.total()) if quota.subset is subset)
+    has = sum(replicas for (_, name), replicas in held.items() if name == candidate.subset)
+    return MOST if most is None else max(0, most - has)
 
 
 def refuse_over_quota(

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
+from reconciler.core.decide.assign.bounds import share_of_unit
 from reconciler.core.decide.assign.serving import Serving, add_up, describe_given_up, serving
 from reconciler.core.decide.assign.subset_order import rows_of, share_of_slot, slots_in_tiers
 from reconciler.core.decide.assign.subset_quota import quotas
@@ -158,8 +159,8 @@ class _Held:
 
         found.sort(key=key)
         shares = [
-            ClusterShare(cluster=placement.cluster, rank=index, most=1, capacity=1, groups=candidate.groups)
-            for index, (candidate, placement) in enumerate(found)
+            share_of_unit(candidate)._replace(rank=index)
+            for index, (candidate, _) in enumerate(found)
             if candidate is not None
         ]
         first = [share.rank for share in seeds(shares, self.policy.distribution)]
@@ -186,6 +187,8 @@ def _lower(layers: Sequence[Layer], surplus: int, distribution: Distribution) ->
     """Take replicas above the maximums off the shares of the subsets, as far as the surplus goes."""
     has = [sum(share.most for share in layer.shares) for layer in layers]
     within = sum(n if layer.most is None else min(n, layer.most) for n, layer in zip(has, layers, strict=True))
+    if within == sum(has):
+        return list(layers)
     stays = give_back(max(sum(has) - surplus, within), layers, distribution)
     return [
         replace(

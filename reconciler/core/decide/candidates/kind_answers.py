@@ -33,6 +33,11 @@ def share_of(candidate: Candidate, *, most: int, capacity: int, keeps: int = 0) 
     )
 
 
+def off_order_candidate(cluster: ClusterName, rank: int = 0) -> Candidate:
+    """Return a candidate for a cluster that has replicas and is no longer in the order: it gets no more."""
+    return Candidate(cluster=cluster, rank=rank, weight=0)
+
+
 class KindAnswers:
     """The answers of the candidates of one kind, in their order; a position is an index into that order.
 
