@@ -119,7 +119,7 @@ class _Held:
         it by the distribution of the policy. Without subsets all are in none.
         """
         order = ranked(self.inputs, self.working_plan, self.workload)
-        slots = slots_in_tiers(self.inputs, self.workload, order)
+        slots = slots_in_tiers(self.inputs, self.workload, (each for each in order if each.key in self.places))
         *rows, none = rows_of(self.policy, slots, self.places, lambda slot: self.room.get(slot, 0))
         *bounds, _ = quotas(self.inputs, self.workload, self.working_plan.replicas(self.workload) - surplus)
         layers = [
@@ -131,7 +131,7 @@ class _Held:
         layers = [*_lower(layers, surplus, distribution), outside]
         stays = give_back(max(0, held - surplus), layers, distribution)
         for row, kept in reversed(list(zip((*rows, none), stays, strict=True))):
-            for slot, rest in reversed(list(zip(self._held(row), kept, strict=True))):
+            for slot, rest in reversed(list(zip(row, kept, strict=True))):
                 yield from _leave([(each, self.serving[each.path]) for each in self.places[slot]], rest)
 
     def units(self, surplus: int, *, partly: bool) -> Iterator[GivenUp]:
@@ -169,14 +169,11 @@ class _Held:
     def _replicas(self, place: ClusterSubset) -> int:
         return sum(placement.replicas for placement in self.places.get(place, ()))
 
-    def _held(self, row: Iterable[ClusterSubset]) -> list[ClusterSubset]:
-        return [slot for slot in row if slot in self.places]
-
     def _layer(self, row: Iterable[ClusterSubset], slots: Mapping[ClusterSubset, Candidate]) -> Layer:
         """Make a layer of the replicas of a subset that can be taken back."""
         room = self.room if self.policy.distribution.traits.shrinks_by_room else {}
         shares = list[ClusterShare]()
-        for rank, slot in enumerate(self._held(row), start=1):
+        for rank, slot in enumerate(row, start=1):
             serves = add_up(self.serving[placement.path] for placement in self.places[slot])
             share = share_of_slot(slots, slot, rank, most=self._replicas(slot), room=room.get(slot, 0))
             shares.append(share._replace(serving=serves))

@@ -60,9 +60,9 @@ def give_back(total: int, layers: Sequence[Layer], distribution: Distribution) -
     levels, counts = grades(share for layer in layers for share in layer.shares), list[tuple[int, ...]]()
     for layer in layers:
         counts.append(keep_guarantees(total - sum(map(sum, counts)), layer.shares, distribution, levels))
+    by_level = [[_at_least(layer, level) for layer in layers] for level in levels]
     for bounds in ([_least(layer) for layer in layers], [layer.most for layer in layers], [None] * len(layers)):
-        for level in levels:
-            served = [_at_least(layer, level) for layer in layers]
+        for served in by_level:
             counts = list(_raise(total, served, counts, bounds, partial(shrink, strategy=distribution.strategy)))
     return tuple(counts)
 
@@ -87,12 +87,11 @@ def _raise(
 ) -> Counts:
     """Bring each subset to its level, one after the other, as far as the total and the room of its clusters go."""
     more, raised = total - sum(map(sum, counts)), []
-    for layer, row, level in zip(layers, counts, levels, strict=True):
-        left = more if level is None else min(more, level - sum(row))
-        shares = [
-            share._replace(keeps=has, most=max(has, share.most)) for share, has in zip(layer.shares, row, strict=True)
-        ]
-        new = divide(left, shares) if left > 0 else row
-        more -= sum(new) - sum(row)
-        raised.append(tuple(new))
+    for layer, had, level in zip(layers, counts, levels, strict=True):
+        row, left = had, more if level is None else min(more, level - sum(had))
+        if left > 0:
+            shares = zip(layer.shares, had, strict=True)
+            row = divide(left, [share._replace(keeps=has, most=max(has, share.most)) for share, has in shares])
+            more -= sum(row) - sum(had)
+        raised.append(tuple(row))
     return tuple(raised)
