@@ -18,7 +18,7 @@ from reconciler.core.commits.templates import RenderedTemplates
 from reconciler.core.commits.trailers import Trailer, action, is_own
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.engines import engine, placement_files
-from reconciler.core.engines.deployment import stated_manifests
+from reconciler.core.engines.deployment import chart_steps, stated_manifests
 from reconciler.core.engines.made_objects import file_suffixes
 from reconciler.errors import Bug, InvalidInput, Pending, Transient
 from reconciler.model.action import Action
@@ -122,6 +122,7 @@ def _beside(
         if template.spec is None or not (charts or cluster in open_clusters):
             continue
         names = file_suffixes((*itertools.chain(*charts.values()), *stated_manifests(template.spec)))
+        names |= {write.RECORD_ENDING} if chart_steps(template.spec) else set()
         suffixes[cluster] = suffixes.get(cluster, frozenset()) | names
     if tips.output is None or not any(suffixes.values()):
         return {}

@@ -25,14 +25,26 @@ def template(name: str, metadata: str) -> str:
     return SOURCE_FILES["template.yaml"].replace(STEPS, config).replace("name: vllm,", f"name: {name},")
 
 
-class Shared(Passes):
-    """Passes over workloads with a ConfigMap each, by their names."""
+def charted(name: str, release: str) -> str:
+    """Return a template of this name with a chart that the engine installs as this release, beside its Deployment."""
+    chart = f"""\
+  helmConfig:
+    - {{name: stack, chart: a/stack, repoName: a, repoURL: https://charts.example.com, version: 1.0.0,
+       releaseName: {release}, releaseNamespace: demo}}
+  steps: [{{name: server, type: manifest}}, {{name: stack, type: helm}}]
+"""
+    return SOURCE_FILES["template.yaml"].replace(STEPS, chart).replace("name: vllm,", f"name: {name},")
 
-    def __init__(self, metadata: Mapping[str, str]) -> None:
+
+class Shared(Passes):
+    """Passes over templates, by their names."""
+
+    def __init__(self, templates: Mapping[str, str], *, engine: str = "manifests") -> None:
         source = {name: text for name, text in SOURCE_FILES.items() if name != "template.yaml"}
-        templates = {f"{name}.yaml": template(name, text) for name, text in metadata.items()}
-        super().__init__(MemoryRepository({**source, **templates}))
-        self.names = tuple(metadata)
+        fleet = source["fleet.yaml"].replace("engine: manifests", f"engine: {engine}")
+        files = {f"{name}.yaml": text for name, text in templates.items()}
+        super().__init__(MemoryRepository({**source, "fleet.yaml": fleet, **files}))
+        self.names = tuple(templates)
 
     def burst(self, *names: str) -> list[Refusal]:
         """Run a pass in which two replicas of these are missing; return why clusters were refused to what waits."""
@@ -58,7 +70,22 @@ class Shared(Passes):
 def test_the_second_of_two_templates_that_render_one_object_waits_or_goes_elsewhere(
     one: str, two: str, *, apart: bool
 ) -> None:
-    passes = Shared({"one": one, "two": two})
+    passes = Shared({"one": template("one", one), "two": template("two", two)})
+    assert_apart(passes, apart=apart)
+
+
+@pytest.mark.parametrize("engine", ["flux", "argocd"])
+@pytest.mark.parametrize("apart", [False, True], ids=["in one pass", "one after the other"])
+def test_the_second_of_two_templates_that_render_one_release_waits_or_goes_elsewhere(
+    engine: str, *, apart: bool
+) -> None:
+    release = '"{{ workspace.name }}-stack"'
+    passes = Shared({"one": charted("one", release), "two": charted("two", release)}, engine=engine)
+    assert_apart(passes, apart=apart)
+
+
+def assert_apart(passes: Shared, *, apart: bool) -> None:
+    """Check that the second workload does not come to the cluster of the first, in one pass or one after the other."""
     passes.free = {"worker-2": 8}
     refusals = passes.burst("one", "two")
     if apart:
@@ -74,21 +101,28 @@ def test_the_second_of_two_templates_that_render_one_object_waits_or_goes_elsewh
 
 def test_templates_whose_objects_differ_once_rendered_share_a_cluster() -> None:
     own = '{name: "of-{{ template.name }}", namespace: demo}'
-    passes = Shared({"one": own, "two": own})
+    passes = Shared({"one": template("one", own), "two": template("two", own)})
     passes.free = {"worker-2": 8}
     passes.burst("one", "two")
     assert passes.where() == {"one": "worker-2", "two": "worker-2"}
 
 
 def test_only_what_an_expression_names_is_left_to_rendering() -> None:
-    passes = Shared({
-        "plain": PLAIN, "cluster": '{name: "a-{{ cluster.name }}", namespace: demo}',
-        "open": '{name: "a-{{ replicas }}", namespace: demo}',
-    })  # fmt: skip # a table of metadata
+    passes = Shared(
+        {
+            "plain": template("plain", PLAIN),
+            "cluster": template("cluster", '{name: "a-{{ cluster.name }}", namespace: demo}'),
+            "open": template("open", '{name: "a-{{ replicas }}", namespace: demo}'),
+            "chart": charted("chart", "stack"),
+            "release": charted("release", '"a-{{ template.name }}"'),
+        }
+    )
     desired = passes.look().inputs.desired
     owners = ObjectOwners(desired)
     assert {name.name: owners.has_open_objects(name) for name in desired.templates} == {
         "plain": False,
         "cluster": False,
         "open": True,
+        "chart": False,
+        "release": True,
     }

@@ -7,6 +7,7 @@ it was for is returned too, so that the pass can be decided anew without it.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -28,8 +29,8 @@ from reconciler.core.engines import (
 )
 from reconciler.core.engines.deployment import chart_steps
 from reconciler.core.engines.made_objects import new_objects, shared_object
-from reconciler.core.engines.standing_objects import hold_immutable, refuse_renamed_releases
-from reconciler.core.fleet.object_owners import describe_object
+from reconciler.core.engines.standing_objects import ObjectKey, hold_immutable, refuse_renamed_releases
+from reconciler.core.fleet.object_owners import RELEASE, describe_object
 from reconciler.core.ledger import placement_record, proposal_record, request_record, restraints
 from reconciler.core.signals.past_demand import write_levels
 from reconciler.core.spread.inject import placement_injection
@@ -125,6 +126,8 @@ def render_placement(
     return RenderedPlacement(decided=decided, record=record, files=written)
 
 
+RECORD_ENDING = "/placement.yaml"
+"""How the paths of records of placements end."""
 README = """\
 # Placements
 
@@ -484,7 +487,7 @@ class _Writer:
         if not (is_open or others):
             return ""
         new = new_objects(rendered.files, standing)
-        shared = shared_object(new, others)
+        shared = shared_object(new, others) or _shared_release(rendered.files, standing, others)
         if shared is not None:
             (kind, name), path = shared
             owner = self._begun.get(_directory(path)) or self._placements.get(_directory(path))
@@ -591,6 +594,29 @@ class _Writer:
         self.commits.append(
             Commit(message=message, author=author, at=self._now, removes=removes, writes=writes or {}, key=key)
         )
+
+
+def _shared_release(
+    files: Mapping[str, bytes], standing: Mapping[str, bytes], others: Mapping[str, bytes]
+) -> tuple[ObjectKey, str] | None:
+    """Return the first release of a placement that another record has, with the path of that; see `shared_object`."""
+    new = _releases(files).keys() - _releases(standing).keys()
+    return min(((key, path) for key, path in _releases(others).items() if key in new), default=None) if new else None
+
+
+def _releases(files: Mapping[str, bytes]) -> dict[ObjectKey, str]:
+    """Return the releases of the records among files of placements, each with the path of its record.
+
+    A person may have put anything into a record on the branch: what cannot be read is not compared.
+    """
+    found: dict[ObjectKey, str] = {}
+    for path, data in files.items():
+        if path.endswith(RECORD_ENDING) and b"helmConfig:" in data:
+            with suppress(InvalidInput):
+                around = placement_record.read_placement(data, path).target_namespace
+                for chart in chart_steps(placement_record.read_spec(data, path)):
+                    found[RELEASE, f"{chart.release_namespace or around}/{chart.release_name}"] = path
+    return found
 
 
 def _directory(path: str) -> str:

@@ -22,7 +22,7 @@ from reconciler.errors import Bug
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.kubernetes.object_schema import NO_SCHEMAS, ObjectSchemas
 from reconciler.model.policy import Desired, Workspace
-from reconciler.model.workload import DeploySpec, Json, WorkloadRef
+from reconciler.model.workload import DeploySpec, WorkloadRef
 
 ObjectId = tuple[str, str, str]
 """``group/Kind``, namespace (empty for cluster-scoped objects) and name."""
@@ -33,7 +33,8 @@ ReferenceKey = tuple[str, str, str, str]
 _Cache = dict[WorkloadId, tuple[DeploySpec, tuple[str, ...], tuple[ObjectId, ...]]]
 """The objects of a workload, with the spec and the namespaces of the workspace that they were computed from."""
 
-_RELEASE = "helm/Release"
+RELEASE = "helm/Release"
+"""The kind of what a chart is installed as."""
 
 
 class ObjectOwners:
@@ -96,8 +97,7 @@ class ObjectOwners:
         spec = self._desired.templates[workload].spec
         cached = self._open.get(workload)
         if cached is None or cached[0] is not spec:
-            manifests = partial(made_manifests, spec, self._desired.kinds)
-            is_open = attempt(Seam.OBJECTS, workload, lambda: any(map(_is_open, manifests())))
+            is_open = attempt(Seam.OBJECTS, workload, partial(_has_open_objects, spec, self._desired.kinds))
             cached = self._open[workload] = spec, is_open is not False
         return cached[1]
 
@@ -162,7 +162,7 @@ def objects_made(
 ) -> tuple[ObjectId, ...]:
     """List the objects that a spec certainly creates, wrapped ones among them, each once, in the order of its steps."""
     around = target_namespace(spec, workspace)
-    keys = [(_RELEASE, chart.release_namespace or around, chart.release_name) for chart in chart_steps(spec)]
+    keys = [(RELEASE, chart.release_namespace or around, chart.release_name) for chart in chart_steps(spec)]
     for manifest in made_manifests(spec, kinds):
         metadata = manifest.get("metadata")
         if not isinstance(metadata, dict) or outlives_placements(manifest, kinds, schemas):
@@ -173,11 +173,13 @@ def objects_made(
     return tuple(dict.fromkeys(object_id for object_id in keys if object_id[2] and all(map(_is_certain, object_id))))
 
 
-def _is_open(manifest: Mapping[str, Json]) -> bool:
-    metadata = manifest.get("metadata")
-    identity = metadata if isinstance(metadata, dict) else {}
-    texts = group_kind(manifest), identity.get("namespace"), identity.get("name")
-    return not all(_is_certain(str(text or "")) for text in texts)
+def _has_open_objects(spec: DeploySpec, kinds: Kinds) -> bool:
+    texts = [text for chart in chart_steps(spec) for text in (chart.release_namespace, chart.release_name)]
+    for manifest in made_manifests(spec, kinds):
+        metadata = manifest.get("metadata")
+        identity = metadata if isinstance(metadata, dict) else {}
+        texts += [group_kind(manifest), str(identity.get("namespace") or ""), str(identity.get("name") or "")]
+    return not all(map(_is_certain, texts))
 
 
 def _is_certain(text: str) -> bool:
@@ -201,7 +203,7 @@ def reference_keys(object_id: ObjectId) -> tuple[ReferenceKey, ...]:
     kind, namespace, name = object_id
     group, _, plain = kind.rpartition("/")
     exact, of_any_group = (namespace, name, plain, group), (namespace, name, plain, "")
-    if kind in BUILT_IN or kind == _RELEASE:
+    if kind in BUILT_IN or kind == RELEASE:
         return exact, of_any_group, (namespace, name, "", "")
     return exact, of_any_group
 
