@@ -63,6 +63,15 @@ def test_tainted_nodes_take_only_what_tolerates_them() -> None:
     assert ClusterCapacity(free("c", 0)).remedy(tolerant) == "free or add nodes there"
 
 
+def test_a_taint_by_the_state_of_a_node_is_nothing_to_tolerate() -> None:
+    pressed = Node(name="a", free=gpus(4), taints=(Taint(key="node.kubernetes.io/disk-pressure"),))
+    capacity = room(pressed)
+    assert capacity.shortfall(shape(1)).endswith("NoSchedule, which Kubernetes sets by the state of a node")
+    assert capacity.remedy(shape(1)) == "see the conditions of its nodes (kubectl describe nodes), or add nodes there"
+    other = Node(name="b", free=gpus(4), taints=(Taint(key="gpu", value="yes"),))
+    assert room(pressed, other).remedy(shape(1)).startswith("tolerate the taint in its pods")
+
+
 def test_prefer_no_schedule_keeps_nobody_away() -> None:
     assert untolerated_taint((), [Taint(key="gpu", effect="PreferNoSchedule")]) is None
 

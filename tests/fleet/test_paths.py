@@ -99,7 +99,10 @@ def test_the_fleet_names_other_paths_for_a_kind() -> None:
     files["fleet.yaml"] = fleet_of("{paths: {Cluster: [infra/**, clusters]}}")
     assert "worker-3" in load(files).clusters
     files["fleet.yaml"] = fleet_of("{paths: {WorkloadTemplate: [deployments/**]}}")
-    assert "templates/vllm.yaml:2: kind: a WorkloadTemplate is read from deployments/** alone" in errors(load(files))[1]
+    assert (
+        "templates/vllm.yaml:2: kind: a WorkloadTemplate is read from deployments/**, fleet.yaml alone"
+        in errors(load(files))[1]
+    )
 
 
 @pytest.mark.parametrize("pattern", ["'!a/**'", "../a", "a/../../b", "a\\b", "''"])

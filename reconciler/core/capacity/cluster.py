@@ -46,7 +46,7 @@ from reconciler.core.capacity.pod_anti_affinity import (
 )
 from reconciler.core.capacity.topology_spread import NodeInfo
 from reconciler.core.pods.node_affinity import describe_node_selector, selects_node
-from reconciler.core.pods.taints import untolerated_taint
+from reconciler.core.pods.taints import marks_condition, untolerated_taint
 from reconciler.model.capacity import CLASS_PREFIX, ClusterObservation, DeviceRequest, ReplicaShape
 from reconciler.model.kubernetes.scheduling import PodRules
 from reconciler.model.units import ONE, Quantity, Resources, total
@@ -154,6 +154,8 @@ _MOST_REPLACEMENTS = 1000
 """Pods of a newcomer that are counted one by one in the place of evicted ones; beyond it none is certain."""
 _UNTOLERATED = "which the workload does not tolerate"
 """The end of a shortfall that is due to taints alone."""
+_CONDITION = "which Kubernetes sets by the state of a node"
+"""The end of one that is due to taints that no workload should tolerate."""
 
 
 class ClusterCapacity:
@@ -392,6 +394,8 @@ class ClusterCapacity:
             return admission_remedy
         if self.shortfall(shape).endswith(_UNTOLERATED):
             return "tolerate the taint in its pods, or add nodes without it there"
+        if self.shortfall(shape).endswith(_CONDITION):
+            return "see the conditions of its nodes (kubectl describe nodes), or add nodes there"
         return "free or add nodes there"
 
     def admitted(self, shape: ReplicaShape) -> ReplicaShape:
@@ -508,8 +512,11 @@ class ClusterCapacity:
             return f"no node has {describe_node_selector(shape)}"
         admitted = [node for node in chosen if not untolerated_taint(shape.tolerations, node.taints)]
         if not admitted:
-            taint = untolerated_taint(shape.tolerations, chosen[0].taints)
-            return f"{count(len(chosen), 'node')} tainted {taint}, {_UNTOLERATED}"
+            taints = [untolerated_taint(shape.tolerations, node.taints) for node in chosen]
+            # A taint that the workload may tolerate is the one to name: nodes under pressure are usually few.
+            taint = min(filter(None, taints), key=marks_condition)
+            why = _CONDITION if marks_condition(taint) else _UNTOLERATED
+            return f"{count(len(chosen), 'node')} tainted {taint}, {why}"
         shut, coming = self.repelling_domains(shape)
         admitted = [node for node in admitted if not in_domains(node.labels, shut)]
         if not admitted:

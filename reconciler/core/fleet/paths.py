@@ -159,7 +159,7 @@ class ReadPaths:
         patterns = self.kinds.get(kind, REACH[kind].patterns)
         if covered(path, patterns):
             return None
-        message = f"a {kind} is read from {_list_names(patterns) or FLEET_FILE} alone"
+        message = f"a {kind} is read from {_list_names((*patterns, FLEET_FILE))} alone"
         hint = f"try moving it there, or set spec.paths.{kind} in {FLEET_FILE}"
         return Finding(loc=("kind",), message=message, hint=hint)
 

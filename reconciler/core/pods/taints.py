@@ -14,6 +14,8 @@ CORDON = Taint(key="node.kubernetes.io/unschedulable")
 """Taint of a cordoned node."""
 UNREADY = Taint(key="node.kubernetes.io/not-ready")
 """Taint of a node that is not ready."""
+_OF_CONDITIONS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
+"""How the names of taints begin that the node lifecycle controller and cloud controllers set."""
 
 
 _EFFECTS = ("", "NoSchedule", "PreferNoSchedule", "NoExecute")
@@ -64,6 +66,14 @@ def untolerated_taint(tolerations: tuple[Toleration, ...], taints: Iterable[Tain
         if taint.effect in _REPELLING and not tolerates(tolerations, taint):
             return taint
     return None
+
+
+def marks_condition(taint: Taint) -> bool:
+    """Return whether Kubernetes puts a taint on nodes by their state: cordoned, under pressure, without a network.
+
+    Such a taint goes with the state, and a workload is not meant to tolerate it.
+    """
+    return taint.key.startswith(_OF_CONDITIONS)
 
 
 def _compares(toleration: Toleration, taint: Taint) -> bool:
