@@ -15,6 +15,7 @@ from random import Random
 from hypothesis import settings
 from hypothesis import strategies as st
 
+from reconciler.model.approval import ApprovalRule
 from reconciler.model.ids import ClusterName, PlacementName, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.kubernetes.requirements import Requirement, Requirements
 from reconciler.model.kubernetes.scheduling import Taint, Toleration
@@ -239,10 +240,20 @@ def _cool_down(random: Random, names: Sequence[ClusterName]) -> Restraint:
     )
 
 
-def chain(random: Random, *, units: Sequence[Unit] = BURSTS, calm: bool = False) -> list[Pass]:
+def _approval(random: Random, names: Sequence[ClusterName]) -> ApprovalRule | None:
+    above, some = ApprovalRule(above_gpus=random.choice([1, 3])), ApprovalRule(clusters=(random.choice(names),))
+    return random.choice([None, ApprovalRule(), above, some])
+
+
+def _asking(random: Random, step: Step) -> Step:
+    return replace(step, approves=random.random() < 0.6, ends=random.random() < 0.1)
+
+
+def chain(random: Random, *, units: Sequence[Unit] = BURSTS, calm: bool = False, people: bool = False) -> list[Pass]:
     """Draw a fleet and what becomes of it, and return its passes.
 
-    In a `calm` one little moves: it is of one workspace, whose workloads have priorities and pods of one size.
+    In a `calm` one little moves: it is of one workspace, whose workloads have priorities and pods of one size. In one
+    with `people` these approve bursts, and end some.
     """
     names, number = SITES[: random.randint(2, 4)], random.randint(1, 3 if calm else 2)
     works = [_work(random, place, units, names) for place in range(number)]
@@ -257,15 +268,19 @@ def chain(random: Random, *, units: Sequence[Unit] = BURSTS, calm: bool = False)
             )
             for place, work in enumerate(works)
         ]
+    if people:
+        works = [replace(work, policy=replace(work.policy, approval=_approval(random, names))) for work in works]
     world = World(tuple(_site(random, name) for name in names), tuple(works))
     for work in works:
         if random.random() < 0.3:
             world.hold_back(work.id, _cool_down(random, names))
     first = Step(after=MINUTE, missing={place: random.randint(1, 9) for place in range(number)})
     rest = (_step(random, names, number, calm=calm) for _ in range(random.randint(1, 7)))
-    return play(world, first, *rest)
+    return play(world, first, *((_asking(random, step) for step in rest) if people else rest))
 
 
-def chains(units: Sequence[Unit] = BURSTS, *, calm: bool = False) -> st.SearchStrategy[list[Pass]]:
+def chains(
+    units: Sequence[Unit] = BURSTS, *, calm: bool = False, people: bool = False
+) -> st.SearchStrategy[list[Pass]]:
     """Draw chains, as `chain` does."""
-    return st.randoms(use_true_random=True).map(partial(chain, units=units, calm=calm))
+    return st.randoms(use_true_random=True).map(partial(chain, units=units, calm=calm, people=people))

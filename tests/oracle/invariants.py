@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from reconciler.model.action import Action
+from reconciler.model.approval import ProposalEnd
 from reconciler.model.demand import Demand
 from reconciler.model.end_reason import EndReason
 from reconciler.model.ids import ClusterName, WorkloadId
@@ -116,6 +117,26 @@ def newcomers_are_admitted(made: Pass) -> Iterator[str]:
         site = made.sites[placement.cluster]
         for why in (*forbids(work, site, placement.subset), *_refuses(made, work, site, placement.subset)):
             yield f"{placement.path} arrives, and {why}"
+
+
+def approved_first(made: Pass) -> Iterator[str]:
+    """What a policy wants to have approved begins, grows and moves only in the pass that ends its proposal as approved.
+
+    What moves within the GPUs that were approved needs no other approval.
+    """
+    approved = {change.workload for change in made.plan.changes if change.why is ProposalEnd.APPROVED}
+    for work in made.works.values():
+        rule = work.policy.approval
+        if rule is None or work.id in approved:
+            continue
+        before, after = (
+            sum(_gpus(each) * _pods(each) for each in of(ledger, work.id)) for ledger in (made.before, made.after)
+        )
+        if rule.above_gpus is not None and after > max(rule.above_gpus, before):
+            yield f"{work.id} has {after} GPUs, and nobody has approved more than {rule.above_gpus}"
+        for each, placement in arrivals(made):
+            if each is work and (rule.always or placement.cluster in rule.clusters):
+                yield f"{placement.path} arrives, and nobody has approved it"
 
 
 def nothing_stays_where_it_may_not(made: Pass) -> Iterator[str]:

@@ -24,6 +24,7 @@ OF_A_PASS: tuple[Rule, ...] = (
     invariants.units_stay_whole,
     invariants.one_living_copy,
     invariants.newcomers_are_admitted,
+    invariants.approved_first,
     invariants.nothing_stays_where_it_may_not,
     invariants.nothing_forbidden_is_renewed,
     invariants.lower_bounds_hold_or_are_told,
@@ -57,4 +58,10 @@ def test_every_rule_holds_of_every_pass(unit: Unit, data: st.DataObject) -> None
 @MOST
 @given(chains())
 def test_every_rule_holds_where_kinds_of_units_are_mixed(passes: list[Pass]) -> None:
+    assert broken(passes) == []
+
+
+@MOST
+@given(chains(people=True))
+def test_every_rule_holds_where_people_approve_bursts_and_end_some(passes: list[Pass]) -> None:
     assert broken(passes) == []

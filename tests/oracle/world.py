@@ -14,12 +14,15 @@ from enum import StrEnum
 from typing import Any
 
 from reconciler.core.decide.decide import decide
+from reconciler.core.decide.orders.steer import plan_revert
 from reconciler.core.decide.state.enrolment import Enrolment
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.pass_memory import PassMemory
 from reconciler.core.decide.steps.lost_cluster import lost_since
+from reconciler.core.ledger.proposal_record import approval_path
 from reconciler.core.observe.demand import measure, next_history
 from reconciler.model.action import Action
+from reconciler.model.approval import Approval
 from reconciler.model.capacity import (
     ClusterObservation,
     MissingReplicas,
@@ -204,6 +207,10 @@ class Step:
     """Fields of policies that are others from here on, by the number of their workload."""
     slow: bool = False
     """Whether no scheduler has looked at pods yet that the last pass has placed."""
+    approves: bool = False
+    """Whether people approve all that is proposed."""
+    ends: bool = False
+    """Whether a person ends the first placement of a burst, and so holds its workload off all clusters."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -289,7 +296,19 @@ class World:
             replace(work, policy=replace(work.policy, **step.policies.get(number, {})))
             for number, work in enumerate(self.works)
         )
+        if step.approves:
+            approvals = (
+                Approval(path=approval_path(each), proposal=each.shown) for each in self.ledger.proposals.values()
+            )
+            self.ledger = replace(self.ledger, approvals={approval.path: approval for approval in approvals})
         self._follow(slow=step.slow)
+
+    def end(self) -> None:
+        """Let a person end the first placement of a burst, if there is one."""
+        bursts = [each for each in self.ledger.placements.values() if not each.workload.request]
+        if bursts:
+            plan = plan_revert(self.inputs(), bursts[:1], by="Ada", reason="", everywhere=True)
+            self.ledger = applied(self.ledger, plan, self.now)
 
     def inputs(self) -> PassInput:
         """Return the input of a pass at this moment. What follows from files alone is kept while they are the same."""
@@ -456,6 +475,7 @@ def _gpus(placement: Placement) -> int:
 def applied(ledger: Ledger, plan: Plan, now: datetime) -> Ledger:
     """Return the ledger as the commits of a plan leave it."""
     placements, records, gone = dict(ledger.placements), dict[WorkloadId, RequestRecord](), set[WorkloadId]()
+    proposals, approvals = dict(ledger.proposals), dict(ledger.approvals)
     restraints = {
         workload: [one for one in held if now < one.until or (one.move and now < one.since + timedelta(hours=1))]
         for workload, held in ledger.restraints.items()
@@ -467,6 +487,13 @@ def applied(ledger: Ledger, plan: Plan, now: datetime) -> Ledger:
             assert placements.pop(change.before.path, None), "what is changed is not there"
         if change.after is not None:
             placements[change.after.path] = change.after
+        if change.action is Action.PROPOSE:
+            proposals[change.workload] = change.proposal
+        elif change.action is Action.END_PROPOSAL:
+            if proposals.get(change.workload) == change.proposal:
+                del proposals[change.workload]
+            for path in change.approvals:
+                del approvals[path]
         if change.action is Action.FORGET:
             records.pop(change.workload, None)
             gone.add(change.workload)
@@ -476,7 +503,14 @@ def applied(ledger: Ledger, plan: Plan, now: datetime) -> Ledger:
         restraints[change.workload] = [*standing, *filter(None, (change.restraint,))]
     kept = {workload: tuple(held) for workload, held in restraints.items() if held}
     requests = sorted_map(ledger.requests).changed(records, gone) if records or gone else ledger.requests
-    return replace(ledger, placements=Placements(placements), restraints=kept, requests=requests)
+    return replace(
+        ledger,
+        placements=Placements(placements),
+        restraints=kept,
+        requests=requests,
+        proposals=proposals,
+        approvals=approvals,
+    )
 
 
 def cold(inputs: PassInput) -> PassInput:
@@ -498,6 +532,8 @@ def play(world: World, *steps: Step) -> list[Pass]:
     passes = []
     for step in steps:
         world.change(step)
+        if step.ends:
+            world.end()
         inputs = world.inputs()
         passes.append(world.apply(inputs, decide(inputs, world.memory)))
     return passes
