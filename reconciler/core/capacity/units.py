@@ -187,8 +187,6 @@ class PlacementUnit:
     def undivided(self, way_out: str) -> str:
         """Say why it cannot be divided over clusters; empty where it can. A copy has a `way_out` of being one."""
         revert = "(try `overspill revert` with its placement)"
-        if self.apart:
-            return "it is a request, which stays where its clusters were chosen (ask for it again)"
         if self.is_set:
             return f"it runs in groups and goes whole to one cluster, so there is nothing to share out {revert}"
         if self.once:
