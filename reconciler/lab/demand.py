@@ -17,6 +17,7 @@ from pathlib import Path
 from reconciler.adapters.recording_files import read_recording
 from reconciler.errors import InvalidInput, Problem, Severity
 from reconciler.lab.scenario import Series
+from reconciler.model.bounds import REQUEST_LOG
 from reconciler.model.ids import ClusterName
 from reconciler.text.digits import whole_number
 from reconciler.text.findings import shortened
@@ -53,16 +54,19 @@ _COLUMNS = ("TIMESTAMP", "ContextTokens", "GeneratedTokens")
 def read_requests(path: Path) -> tuple[LoggedRequest, ...]:
     """Read a log of requests in the columns of Azure's public LLM traces: TIMESTAMP, ContextTokens, GeneratedTokens.
 
-    https://github.com/Azure/AzurePublicDataset. Raises InvalidInput with the line of the first row that is none.
+    https://github.com/Azure/AzurePublicDataset. Rows may be in any order. Raises InvalidInput with the line of the
+    first row that is none, and for a log over a longer time than REQUEST_LOG.
     """
-    requests: list[LoggedRequest] = []
-    first: datetime | None = None
+    rows: list[tuple[datetime, int, int]] = []
     for number, row in _rows(path, _COLUMNS):
         moment = _time(path, number, row["TIMESTAMP"])
-        tokens = (_whole(path, number, row["ContextTokens"]), _whole(path, number, row["GeneratedTokens"]))
-        first = first or moment
-        requests.append(LoggedRequest((moment - first).total_seconds(), *tokens))
-    return tuple(sorted(requests, key=lambda request: request.second))
+        rows.append((moment, _whole(path, number, row["ContextTokens"]), _whole(path, number, row["GeneratedTokens"])))
+    rows.sort()
+    first, last = rows[0][0], rows[-1][0]
+    if (last - first).total_seconds() > REQUEST_LOG.most:
+        between = f"from {format_time(first)} to {format_time(last)}"
+        raise InvalidInput(f"{path}: the requests are {between}, over {REQUEST_LOG} (leave a part of them out)")
+    return tuple(LoggedRequest((moment - first).total_seconds(), *tokens) for moment, *tokens in rows)
 
 
 def read_wanted(path: Path) -> Series:

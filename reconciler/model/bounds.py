@@ -572,6 +572,13 @@ RECORDING_PASSES = InputBound(
     unit=Unit.PASSES,
     beyond="are left out, and told",
 )
+REQUEST_LOG = InputBound(
+    input=BoundedInput.RECORDINGS,
+    of="the time between the first and the last request of a log",
+    most=31 * 86_400,
+    unit=Unit.SECONDS,
+    beyond="is refused",
+)
 
 # Demand
 

@@ -5,16 +5,19 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from reconciler.adapters.recording_files import read_recording
-from reconciler.errors import Problem
+from reconciler.errors import InvalidInput, Problem
+from reconciler.lab import demand
 from reconciler.model.bounds import (
     RECORDING_DEPTH,
     RECORDING_FILE,
     RECORDING_LINE,
     RECORDING_PASSES,
     RECORDING_VALUES,
+    REQUEST_LOG,
 )
 from tests.adapters.test_recording_files import _first_line
 from tests.bounds.experiment import Experiment, experiment
@@ -91,3 +94,28 @@ def _(place: Path) -> Iterator[Experiment]:
         for name, number in (("near", RECORDING_PASSES.most - 1), ("far", 3 * RECORDING_PASSES.most))
     )
     yield from _tried(near, far, f"holds over {RECORDING_PASSES}")
+
+
+@experiment(REQUEST_LOG)
+def _(place: Path) -> Iterator[Experiment]:
+    begin = datetime(2026, 11, 20, tzinfo=UTC)
+    throughput = demand.Throughput(context_tokens=100, generated_tokens=10)
+
+    def log(name: str, length: timedelta) -> Path:
+        path = place / f"{name}.csv"
+        rows = (f"{moment:%Y-%m-%d %H:%M:%S},9,9" for moment in (begin, begin + length))
+        path.write_text("\n".join(("TIMESTAMP,ContextTokens,GeneratedTokens", *rows)))
+        return path
+
+    def beyond() -> str:
+        try:
+            demand.read_requests(far)
+        except InvalidInput as error:
+            return str(error)
+        return ""
+
+    near = log("near", timedelta(seconds=REQUEST_LOG.most))
+    far = log("far", timedelta(days=365 * 20))
+    yield Experiment(
+        at=lambda: demand.load(demand.read_requests(near), throughput), beyond=beyond, says=f"over {REQUEST_LOG}"
+    )

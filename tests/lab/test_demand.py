@@ -39,6 +39,18 @@ def test_load_is_the_work_of_the_last_window(tmp_path: Path) -> None:
     assert demand.wanted_replicas(loads).points == ((0, 2),)
 
 
+def test_rows_of_a_log_may_be_in_any_order(tmp_path: Path) -> None:
+    rows = ("2023-11-16 18:17:03.9,1000,20", "2023-11-16 18:15:03.9,2000,0", "2023-11-16 18:16:03.9,1,1")
+    read = []
+    for order in (rows, sorted(rows)):
+        log = tmp_path / "log.csv"
+        log.write_text("\n".join(("TIMESTAMP,ContextTokens,GeneratedTokens", *order)))
+        read.append(demand.read_requests(log))
+    assert read[0] == read[1]
+    assert [request.second for request in read[0]] == [0, 60, 120]
+    assert demand.load(read[0], demand.Throughput(context_tokens=100, generated_tokens=10))[0] > 0
+
+
 def test_scaled_load_has_its_peak_above_the_room_at_home() -> None:
     loads, home = demand.scaled([1.0, 2.0, 3.0, 5.0], home_share=0.5, peak=4)
     assert (loads, home) == ([2.0, 4.0, 6.0, 10.0], 6)
