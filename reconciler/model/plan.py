@@ -91,11 +91,15 @@ class ReasonTraits(Flag):
     """Where no cluster lacks room, it is what a workload waits for."""
     LEAVES_ROOM = auto()
     """It keeps a workload from no cluster that refuses nothing: that cluster would take the next replica."""
+    OF_STANDING = auto()
+    """A change that it holds back is one of replicas that stand: it says nothing of those that are missing."""
     CAUTION = auto()
     """It is marked as something that may take a while."""
     TROUBLE = auto()
     """It is marked as something that somebody has to look into."""
 
+
+_OF_STANDING = ReasonTraits.OF_STANDING | ReasonTraits.LEAVES_ROOM
 
 REASONS: Mapping[Reason, ReasonTraits] = {
     Reason.NOT_IN_WORKSPACE: ReasonTraits.OF_KIND,
@@ -112,14 +116,14 @@ REASONS: Mapping[Reason, ReasonTraits] = {
     Reason.HELD: ReasonTraits.QUEUES | ReasonTraits.CAUTION,
     Reason.RUNS_ONCE: ReasonTraits.NONE,
     Reason.CLUSTER_LIMIT: ReasonTraits.NONE,
-    Reason.CLUSTER_LOST: ReasonTraits.NONE,
-    Reason.MOVE_BUDGET: ReasonTraits.NONE,
-    Reason.NO_CAPACITY: ReasonTraits.OF_KIND,
+    Reason.CLUSTER_LOST: _OF_STANDING,
+    Reason.MOVE_BUDGET: _OF_STANDING,
+    Reason.NO_CAPACITY: ReasonTraits.OF_KIND | _OF_STANDING,
     Reason.POLICY_LIMIT: ReasonTraits.NONE,
     Reason.OVER_BUDGET: ReasonTraits.QUEUES | ReasonTraits.CAUTION,
     Reason.COOLING_DOWN: ReasonTraits.QUEUES | ReasonTraits.CAUTION,
     Reason.SCALE_UP_WINDOW: ReasonTraits.CAUTION,
-    Reason.SCALE_DOWN_WINDOW: ReasonTraits.LEAVES_ROOM,
+    Reason.SCALE_DOWN_WINDOW: _OF_STANDING,
     Reason.PRIMARY_UNSEEN: ReasonTraits.NONE,
     Reason.NOT_FOUND: ReasonTraits.NONE,
     Reason.SIGNAL_UNHEARD: ReasonTraits.LEAVES_ROOM,
@@ -137,7 +141,7 @@ REASONS: Mapping[Reason, ReasonTraits] = {
     Reason.TAKEN: ReasonTraits.NONE,
     Reason.GPR_LIMIT: ReasonTraits.OF_KIND | ReasonTraits.NEEDS_ROOM | ReasonTraits.QUEUES | ReasonTraits.IS_LIMIT,
     Reason.SPREAD_LIMIT: ReasonTraits.QUEUES | ReasonTraits.IS_LIMIT,
-    Reason.BOUND_UNMET: ReasonTraits.NONE,
+    Reason.BOUND_UNMET: _OF_STANDING,
     Reason.SPREAD_NOT_IN_FORCE: ReasonTraits.NONE,
     Reason.REQUEST_FIXED: ReasonTraits.NONE,
     Reason.DELETION_UNCONFIRMED: ReasonTraits.NONE,

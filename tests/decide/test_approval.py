@@ -282,6 +282,21 @@ def test_replicas_beyond_what_was_approved_are_told_and_proposed_next() -> None:
     assert made.wake_at == NOW + timedelta(seconds=1)
 
 
+@pytest.mark.parametrize(("seen", "end"), [(False, None), (True, ProposalEnd.NOT_PLACED)], ids=["unseen", "full"])
+def test_a_bound_that_what_stands_is_beyond_ends_no_approved_burst_and_hides_no_reason(
+    end: ProposalEnd | None, *, seen: bool
+) -> None:
+    wanted = asking(policy=ordering("worker-2", "worker-3", distribution=Distribution(max_clusters=1)))
+    stands = ledger(placement("worker-2", 2), placement("worker-3", 2))
+    proposal = proposed(plan(short(6), free("worker-2", 8), free("worker-3", 0), wanted=wanted, there=stands))
+    there = awaited(proposal, approved=True, there=stands)
+    rooms = [free("worker-3", 0), *([free("worker-2", 0)] if seen else [])]
+    made = plan(short(6), *rooms, wanted=wanted, there=there)
+    assert Reason.BOUND_UNMET in {held.reason for held in made.suppressed}
+    assert [change.why for change in made.changes] == ([] if end is None else [end])
+    assert all(change.detail.startswith("worker-2: needs 1 GPU on one node") for change in made.changes)
+
+
 def test_what_can_be_placed_instead_is_proposed_in_the_same_pass() -> None:
     made = plan(
         short(3), free("worker-2", 1), free("worker-3", 8), wanted=asking(), there=awaited(first(), approved=True)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 from reconciler.core.decide.decide import decide
 from reconciler.core.explain.workload import explain
-from tests.builders.inputs import VLLM, desired, free, inputs, ledger, ordering, placement, short
+from reconciler.model.plan import Reason
+from reconciler.model.policy import Distribution
+from tests.builders.cluster_shares import spread_over
+from tests.builders.inputs import VLLM, cluster, desired, free, inputs, ledger, ordering, placement, short
 
 
 def summary(missing: int, free_gpus: int, *, placed: int = 2, bound: int = 2, headroom: int = 0) -> str:
@@ -21,6 +26,18 @@ def test_what_runs_and_what_waits_is_told_with_the_reason() -> None:
         "llm/vllm has missed 3 replicas on worker-1 for 45s; 2 run on worker-2 until 10:14 UTC;"
         " 1 waits (worker-2: needs 1 GPU on one node, none is free on 1 node)."
     )
+
+
+def test_a_bound_that_what_stands_does_not_meet_is_no_reason_to_wait() -> None:
+    labelled = cluster("worker-1"), cluster("worker-2", labels={"region": "eu"})
+    policy = ordering("worker-2", distribution=Distribution(spread_constraints=spread_over("region", min_groups=2)))
+    situation = inputs(
+        short(6), free("worker-2", 8), wanted=desired(policy, clusters=labelled), there=ledger(placement("worker-2", 2))
+    )
+    made = decide(situation)
+    assert [held.reason for held in made.suppressed] == [Reason.BOUND_UNMET, Reason.SPREAD_LIMIT]
+    (waits,) = re.findall(r"; 4 wait \((.*)\)\.$", explain(VLLM, situation, made).summary)
+    assert waits == made.suppressed[1].message
 
 
 def test_replicas_that_the_next_pass_places_do_not_wait() -> None:

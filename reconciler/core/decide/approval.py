@@ -232,8 +232,9 @@ def _wake_to_withdraw(inputs: PassInput, working_plan: WorkingPlan, workload: Wo
 
 def _review(inputs: PassInput, gates: Gates, plan: Plan, bursts: Bursts) -> Gates:
     """Return the gates for which the pass is to be decided anew; equal ones where it stands."""
-    held = {entry.workload: entry for entry in plan.suppressed if entry.reason is not Reason.SCALE_UP_WINDOW}
-    held |= {entry.workload: entry for entry in plan.suppressed if entry.reason is Reason.AWAITING_APPROVAL}
+    of_missing = [entry for entry in plan.suppressed if not entry.reason.has(ReasonTraits.OF_STANDING)]
+    held = {entry.workload: entry for entry in of_missing if entry.reason is not Reason.SCALE_UP_WINDOW}
+    held |= {entry.workload: entry for entry in of_missing if entry.reason is Reason.AWAITING_APPROVAL}
     after = dict(gates)
     for workload, gate in gates.items():
         made, suppressed = bursts.get(workload, ()), held.get(workload)

@@ -10,7 +10,7 @@ from reconciler.core.explain.scaled_down import scaled_down_by
 from reconciler.core.workloads import replica_count
 from reconciler.model.demand import Demand
 from reconciler.model.placement import Placement
-from reconciler.model.plan import Plan, Reason, Suppressed
+from reconciler.model.plan import Plan, Reason, ReasonTraits, Suppressed
 from reconciler.text.ages import format_age
 from reconciler.text.wording import as_clause, count, join_names, sanitize
 
@@ -97,6 +97,8 @@ def _waits(demand: Demand, placed: int, plan: Plan) -> Iterator[str]:
 def _why(held: Iterable[Suppressed]) -> str:
     """Return the reason of those that wait: the first cluster's where nothing fits, else what holds all back."""
     for suppressed in held:
+        if suppressed.reason.has(ReasonTraits.OF_STANDING):
+            continue
         refusal = next(iter(suppressed.refusals), None)
         if suppressed.reason is Reason.NOTHING_FITS and refusal is not None:
             return f" ({sanitize(refusal.where)}: {as_clause(refusal.message)})"
