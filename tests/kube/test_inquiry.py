@@ -139,7 +139,7 @@ def test_kubeconfig_that_cannot_be_read_is_the_reason(servers: Servers, tmp_path
     (answers,) = servers.ask(ONE, path=broken).values()
     assert answers.trouble is not None
     assert answers.trouble.fault is LoginFault.NO_CONTEXT
-    assert answers.trouble.why.startswith(f"{broken}: cannot be read")
+    assert answers.trouble.why == f"{broken}: is not YAML, from line 1 on"
 
 
 def test_control_plane_that_the_fleet_does_not_describe_is_not_asked(servers: Servers) -> None:
