@@ -9,7 +9,7 @@ from typing import get_args
 import pytest
 
 from reconciler.core.fleet.file import Value
-from reconciler.core.fleet.paths import _KIND_OF, FLEET_FILE, REACH, Scope, kind_of_value
+from reconciler.core.fleet.paths import _KIND_OF, FLEET_FILE, REACH, Scope, fleets_below, kind_of_value
 from reconciler.core.fleet.read_file import parse_file
 from reconciler.core.schema import KINDS
 from reconciler.core.schema.egs.request import RequestDraft
@@ -330,3 +330,22 @@ def test_the_page_lists_every_kind_with_its_paths() -> None:
     for kind, where in listed.items():
         for pattern in re.findall("`(.*?)`", where):
             assert pattern in REACH[kind].patterns
+
+
+@pytest.mark.parametrize(
+    ("declared", "below"),
+    [
+        (["gpu/fleet.yaml"], ["gpu"]),
+        (["gpu/clusters/a.yaml", "gpu/workspaces/b.yaml", "policies/c.yaml"], ["gpu"]),
+        (["gpu/clusters.yaml", "gpu/workspaces.yaml"], ["gpu"]),
+        (["gpu/clusters/a.yaml", "templates/b.yaml"], []),
+        (["fleet.yaml", "examples/fleet.yaml"], []),
+        (["clusters/a.yaml", "examples/fleet.yaml"], []),
+        (["clusters.yaml", "examples/fleet.yaml"], []),
+        (["workspaces.yml", "examples/clusters.yaml", "examples/workspaces.yaml"], []),
+    ],
+)
+def test_a_fleet_below_the_root_is_known_by_its_layout_in_folders_or_in_files(
+    declared: list[str], below: list[str]
+) -> None:
+    assert fleets_below(declared) == below

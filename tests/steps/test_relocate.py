@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
+from types import FrameType
 
 import pytest
 
@@ -296,6 +298,29 @@ def test_what_stands_on_more_than_its_policy_allows_by_now_stays_and_is_told(
     (told,) = made.suppressed
     assert (told.reason, told.replicas) == (Reason.BOUND_UNMET, 1)
     assert told.message.startswith(f"policy {policy.name} spreads over {allowed} at most, and it has 2")
+
+
+def test_telling_bounds_costs_no_more_for_each_workload_where_there_are_many() -> None:
+    def calls(number: int) -> int:
+        many = [WorkloadId(VLLM.workspace, TemplateName(f"vllm-{place}")) for place in range(number)]
+        policy = ordering("worker-2", distribution=Distribution(max_clusters=1))
+        wanted = desired(workloads=many, policies=dict.fromkeys(many, policy), clusters=(cluster("worker-2"),))
+        missing = tuple(seen for each in many for seen in short(1, workload=each).workloads)
+        given = inputs(replace(short(1), workloads=missing), free("worker-2", 0), wanted=wanted)
+        counted = 0
+
+        def count_call(_frame: FrameType, event: str, _argument: object) -> None:
+            nonlocal counted
+            counted += event == "call"
+
+        sys.setprofile(count_call)
+        try:
+            assert len(decide(given).suppressed) == number
+        finally:
+            sys.setprofile(None)
+        return counted
+
+    assert calls(200) < 5 * calls(50)
 
 
 def test_set_that_stands_on_two_clusters_of_a_region_moves_for_no_bound() -> None:

@@ -35,22 +35,6 @@ FLEET_FILE = "fleet.yaml"
 """The one file with the Fleet. It may hold all other kinds as well: who may change it has the fleet anyway."""
 
 
-def fleets_below(declared: Collection[str]) -> list[str]:
-    """Return the directories at the root that are laid out as a fleet repository, sorted, where the root itself is not.
-
-    `declared` are the paths of files with objects, or with errors. A fleet is read from the root of its repository
-    alone, so that nothing of such a directory is where its Fleet, its Clusters and its Workspaces are read.
-    """
-    if FLEET_FILE in declared or any(path.startswith(("clusters/", "workspaces/")) for path in declared):
-        return []
-    return sorted(
-        top
-        for top in {path.partition("/")[0] for path in declared if "/" in path}
-        if f"{top}/{FLEET_FILE}" in declared
-        or all(any(path.startswith(f"{top}/{folder}/") for path in declared) for folder in ("clusters", "workspaces"))
-    )
-
-
 class Scope(StrEnum):
     """How far an object of a kind reaches."""
 
@@ -109,6 +93,8 @@ REACH: Mapping[str, Reach] = {
     "Observation": Reach(scope=Scope.NOWHERE),
 }
 """The reach of each kind of the registry."""
+
+_KINDS_OF_FLEETS = ("Cluster", "Workspace")
 
 _KIND_OF: Mapping[type[Value], str] = {
     FleetFile: "Fleet",
@@ -226,6 +212,31 @@ def _bound_workspaces(value: Value) -> frozenset[str]:
             return frozenset({value.workspace})
         case _:
             return frozenset()
+
+
+def fleets_below(declared: Collection[str]) -> list[str]:
+    """Return the directories at the root that are laid out as a fleet repository, sorted, where the root itself is not.
+
+    `declared` are the paths of files with objects, or with errors. A fleet is read from the root of its repository
+    alone, so that nothing of such a directory is where its Fleet, its Clusters and its Workspaces are read.
+    """
+    if FLEET_FILE in declared or any(map(_kinds_of_fleets, declared)):
+        return []
+    inside: dict[str, list[str]] = {}
+    for path in declared:
+        top, _, rest = path.partition("/")
+        if rest:
+            inside.setdefault(top, []).append(rest)
+    return sorted(
+        top
+        for top, paths in inside.items()
+        if FLEET_FILE in paths or set().union(*map(_kinds_of_fleets, paths)) == {*_KINDS_OF_FLEETS}
+    )
+
+
+def _kinds_of_fleets(path: str) -> set[str]:
+    """Return which of the kinds that each fleet has are read from a path, unless its Fleet says otherwise."""
+    return {kind for kind in _KINDS_OF_FLEETS if covered(path, REACH[kind].patterns)}
 
 
 def _list_names(names: Iterable[str]) -> str:

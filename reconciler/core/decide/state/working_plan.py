@@ -237,9 +237,9 @@ class WorkingPlan:
         if suppressed.reason is Reason.NOTHING_FITS:
             self._short[suppressed.workload] = suppressed
 
-    def is_told(self, workload: WorkloadId, reason: Reason) -> bool:
-        """Return whether this pass has suppressed a change of a workload for a reason."""
-        return any(held.workload == workload and held.reason is reason for held in self._suppressed.values())
+    def told(self, reason: Reason) -> frozenset[WorkloadId]:
+        """Return the workloads of which this pass has suppressed a change for a reason, in time linear in all such."""
+        return frozenset(held.workload for held in self._suppressed.values() if held.reason is reason)
 
     def unplaceable(self, workload: WorkloadId) -> Suppressed | None:
         """Return the suppressed change of a workload that no cluster has room for."""

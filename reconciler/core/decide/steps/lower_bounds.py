@@ -42,8 +42,9 @@ def tell_unmet_bounds(inputs: PassInput, working_plan: WorkingPlan, finder: Cand
     It is told for as long as it is so, whatever keeps it from being restored: the budget of moves, a hold, a surplus
     that is about to come home, or a primary that is unseen.
     """
+    told = working_plan.told(Reason.BOUND_UNMET)
     for workload in inputs.reach.with_bounds():
-        if not working_plan.is_told(workload, Reason.BOUND_UNMET):
+        if workload not in told:
             working_plan.decide(workload, partial(_tell, inputs, working_plan, finder, workload))
 
 
