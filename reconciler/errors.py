@@ -128,9 +128,10 @@ def replace_unseen(text: str, stand_in: Callable[[str], str]) -> str:
     return "".join(shown)
 
 
-_RUNNER_COMMAND = re.compile(r"#(?=#[\w-]*\[)|(?<!\S):(?=:[A-Za-z])")
+_RUNNER_COMMAND = re.compile(r"#(?=#[\w-]*\[)|(?<!\S):(?=:[A-Za-z][\w-]*(?:::|\s|$))")
 """What the programs that run CI jobs take for an order in a line of the output: ``##[group]``, ``##vso[...]`` and
-``##teamcity[...]`` anywhere, ``::group::`` at the start (https://github.com/actions/runner ActionCommand.cs,
+``##teamcity[...]`` anywhere, ``::group::`` and ``::error file=x::`` at the start, where ``::ffff:10.0.0.1`` is none
+(https://github.com/actions/runner ActionCommand.cs,
 https://learn.microsoft.com/azure/devops/pipelines/scripts/logging-commands)."""
 
 

@@ -61,7 +61,7 @@ def conflict_pause(tries: int, *, luck: float) -> float:
 
 def unsettled(conflict: Conflict) -> Transient:
     """Return the error of a branch that could not be moved in all tries, from what the remote said of the last one."""
-    return Transient(f"{conflict}; so ended each of {CONFLICT_TRIES} tries in a row")
+    return Transient(f"{conflict}; this was the last of {CONFLICT_TRIES} tries in a row")
 
 
 class PassResult(StrEnum):

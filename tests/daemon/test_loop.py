@@ -189,7 +189,7 @@ def test_conflicts_are_bounded_and_end_as_an_outage() -> None:
         until(lambda: it.told)
     assert len(script.fetches) == 11
     assert [entry["event"] for entry in logs] == ["backing off", "working again"]
-    assert logs[0]["why"] == "cannot lock ref: File exists; so ended each of 10 tries in a row"
+    assert logs[0]["why"] == "cannot lock ref: File exists; this was the last of 10 tries in a row"
 
 
 def test_a_command_tells_what_the_remote_said_of_its_last_conflict() -> None:
@@ -198,7 +198,7 @@ def test_a_command_tells_what_the_remote_said_of_its_last_conflict() -> None:
     def attempt() -> None:
         raise Conflict(next(said))
 
-    with pytest.raises(Transient, match=r"^cannot lock ref: File exists; so ended each of 10 tries"):
+    with pytest.raises(Transient, match=r"^cannot lock ref: File exists; this was the last of 10 tries"):
         retry_conflicts(attempt, random=lambda: 0)
 
 

@@ -215,5 +215,5 @@ def test_text_orders_no_runner_of_ci_jobs(target: TextTarget) -> None:
     for text in orders:
         lines = escape(text, target).split("\n")
         assert not any(line.strip().startswith("::") or re.search(r"##\w*\[", line) for line in lines), text
-    for text in ("std::move", "fe80::1", "::1", "## heading [1]", "a: b::c"):
+    for text in ("std::move", "fe80::1", "::1", "from ::ffff:10.0.0.1", "::ffff:0:0", "## heading [1]", "a: b::c"):
         assert escape(text, target) == text

@@ -172,8 +172,8 @@ def _entries(directory: Path) -> list[tuple[Path, bool]]:
 
 def _in_the_way(directory: Path, path: Path) -> str:
     """Say which file keeps a new fleet repository out of a directory."""
-    copy = f"cp -R NEW/. {shlex.quote(str(directory))}"
-    return f"{directory} is not empty: it holds {path} (try a new directory, and copy its files here: `{copy}`)"
+    copy = f"cp -Rn NEW/. {shlex.quote(str(directory))}"  # neither a README nor .git of the clone is written over
+    return f"{directory} is not empty: it holds {path} (try a new directory, and copy what is missing here: `{copy}`)"
 
 
 def _same(data: bytes, copy: Path) -> bool:
