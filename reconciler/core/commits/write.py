@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 
 from reconciler.bulkhead import Seam, attempt
 from reconciler.core.commits import messages
@@ -609,14 +609,22 @@ def _releases(files: Mapping[str, bytes]) -> dict[ObjectKey, str]:
 
     A person may have put anything into a record on the branch: what cannot be read is not compared.
     """
-    found: dict[ObjectKey, str] = {}
-    for path, data in files.items():
-        if path.endswith(RECORD_ENDING) and b"helmConfig:" in data:
-            with suppress(InvalidInput):
-                around = placement_record.read_placement(data, path).target_namespace
-                for chart in chart_steps(placement_record.read_spec(data, path)):
-                    found[RELEASE, f"{chart.release_namespace or around}/{chart.release_name}"] = path
-    return found
+    return {
+        (RELEASE, name): path
+        for path, data in files.items()
+        if path.endswith(RECORD_ENDING) and b"helmConfig:" in data
+        for name in _release_names(data, path)
+    }
+
+
+@lru_cache(maxsize=4096)
+def _release_names(data: bytes, path: str) -> tuple[str, ...]:
+    """Read the releases of a record, as ``namespace/name``. Kept: each new release is compared with all others."""
+    with suppress(InvalidInput):
+        around = placement_record.read_placement(data, path).target_namespace
+        charts = chart_steps(placement_record.read_spec(data, path))
+        return tuple(f"{chart.release_namespace or around}/{chart.release_name}" for chart in charts)
+    return ()
 
 
 def _directory(path: str) -> str:
