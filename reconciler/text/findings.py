@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, TypeVar
 
 from reconciler.errors import Problem, Severity, one_line
+from reconciler.text.wording import count
 
 Loc: TypeAlias = tuple[str | int, ...]
 """The path from a document's root to a node, in the names of the file: ``("spec", "steps", 0, "name")``."""
@@ -72,7 +73,7 @@ def told(found: Sequence[_Told], most: int = MOST_TOLD) -> tuple[_Told, ...]:
     ordered = sorted(found, key=lambda each: each.severity)  # "error" sorts before "warning"
     if len(ordered) <= most:
         return tuple(found)
-    first, message = ordered[most], f"has {len(ordered) - most} more problems"
+    first, message = ordered[most], f"has {count(len(ordered) - most, 'more problem')}"
     place: dict[str, Any] = {"line": 0, "field": "", "bug": None}
     if isinstance(first, Finding):
         place = {"loc": first.loc[:1]}

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from reconciler.core.fleet.paths import covered
 from reconciler.core.fleet.read_file import assemble, is_read, parse_file
-from reconciler.errors import Severity
+from reconciler.errors import Problem, Severity
 from reconciler.model.ids import BlobId, CommitId, WorkloadId
+from reconciler.text.findings import MOST_TOLD, told
 from tests.builders.fleet_files import FLEET, TEMPLATE, cluster, errors, lines, load, policy, warnings, workspace
 
 VLLM = WorkloadId("llm", "vllm")
@@ -522,3 +523,8 @@ def test_the_problems_of_one_file_are_told_in_short_and_errors_never_hide_behind
     assert warnings(desired)[0] == "x.yaml: has 401 more problems"
     assert [line.partition(" ")[0] for line in errors(desired)] == ["x.yaml:504:"]
     assert desired.incomplete
+
+
+def test_one_problem_more_than_are_told_is_one_more() -> None:
+    *_, last = told([Problem(path="x.yaml", line=line, message="is wrong") for line in range(MOST_TOLD + 1)])
+    assert str(last) == "x.yaml: has 1 more problem"
