@@ -280,6 +280,20 @@ def test_what_is_not_named_goes_before_what_serves_least_while_a_file_cannot_be_
 
 
 @pytest.mark.parametrize("strategy", StrategyName)
+@pytest.mark.parametrize("divided", ["over clusters", "over subsets"])
+def test_of_what_is_not_named_the_replicas_that_serve_least_go_first(divided: str, strategy: StrategyName) -> None:
+    policy, part = ordering("worker-2", distribution=Distribution(strategy=strategy)), ""
+    if divided == "over subsets":
+        spread, part = subset_fleet(subset("own", named("worker-2"))).policies[VLLM].spread, "own"
+        policy = replace(policy, spread=spread)
+    placements = placement("worker-3", 2, subset=part), placement("worker-4", 2, subset=part)
+    seen = where(*placements, ready={"worker-3": 0, "worker-4": 2})
+    wanted = replace(fleet(policy), incomplete=True)
+    made = after_demand_fell(*placements, missing=2, seen=seen, wanted=wanted)
+    assert kept(made) == [(placements[0].where, 0)]
+
+
+@pytest.mark.parametrize("strategy", StrategyName)
 def test_clusters_that_are_named_hold_the_lower_bound_that_they_can(strategy: StrategyName) -> None:
     policy = by(strategy, min_clusters=2)
     placements = placement("worker-2", 1), placement("worker-3", 1), placement("worker-4", 2)

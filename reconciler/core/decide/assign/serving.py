@@ -51,7 +51,7 @@ def serving(inputs: PassInput, placement: Placement) -> Serving:
     """
     cluster, replicas, rollouts = placement.cluster, placement.replicas, inputs.rollouts
     if inputs.exclusion(placement) is not None:  # what may not stay goes first of all
-        return not_allowed(replicas)
+        return Serving(0, 0, 0, 0, replicas)
     seen = inputs.observed.clusters.get(cluster)
     if seen is None or not seen.healthy or unseen(inputs.desired.fleet, inputs.observed, cluster, inputs.now):
         return Serving(0, 0, 0, replicas, replicas)
@@ -62,11 +62,6 @@ def serving(inputs: PassInput, placement: Placement) -> Serving:
     if ready is None:
         ready = 0 if rollouts.is_healthy(placement) is False else bound
     return Serving(min(ready, bound, replicas), min(bound, replicas), replicas, replicas, replicas)
-
-
-def not_allowed(replicas: int) -> Serving:
-    """Return replicas that may not stay where they are: they go before all that may."""
-    return Serving(0, 0, 0, 0, replicas)
 
 
 def add_up(parts: Iterable[Serving]) -> Serving:

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from reconciler.core.decide.assign.bounds import share_of_unit
-from reconciler.core.decide.assign.serving import Serving, add_up, describe_given_up, not_allowed, serving
+from reconciler.core.decide.assign.serving import Serving, add_up, describe_given_up, serving
 from reconciler.core.decide.assign.subset_order import rows_of, share_of_slot, slots_in_tiers
 from reconciler.core.decide.assign.subset_quota import quotas
 from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
@@ -175,10 +175,10 @@ class _Held:
         shares = list[ClusterShare]()
         for rank, slot in enumerate(row, start=1):
             serves = add_up(self.serving[placement.path] for placement in self.places[slot])
-            if slot not in slots:  # also where a file that cannot be read leaves open whether it has to leave
-                serves = not_allowed(serves.all)
             share = share_of_slot(slots, slot, rank, most=serves.all, room=room.get(slot, 0))
-            shares.append(share._replace(serving=serves))
+            # What the policy no longer names serves less than all else, by grades of its own.
+            before = () if slot in slots else (0,) * len(serves)
+            shares.append(share._replace(serving=(*before, *serves)))
         return Layer(shares=tuple(shares))
 
 

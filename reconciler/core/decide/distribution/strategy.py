@@ -49,8 +49,11 @@ class ClusterShare(NamedTuple):
         return next((index for index, replicas in enumerate(self.serving) if replicas), 0)
 
     def at_least(self, index: int) -> int:
-        """Return how many of the replicas that it has serve at least so well, by the index in `serving`."""
-        return min(self.most, self.serving[index]) if self.serving else self.most
+        """Return how many of the replicas that it has serve at least so well, by the index in `serving`.
+
+        These are all where others are graded further.
+        """
+        return min(self.most, self.serving[index]) if index < len(self.serving) else self.most
 
 
 class Strategy(Protocol):
