@@ -249,6 +249,7 @@ def _waiting(_: Path) -> Iterator[Figure]:
 
 def _deciding(_: Path) -> Iterator[Figure]:
     decided = deciding()
+    yield "unchanged_percent_of_first", decided["idle"], 1.0
     yield "one_cluster_changed_percent_of_first", decided["again"], 10.0
     yield "one_cluster_changed_p99_percent_of_first", decided["p99"], 10.0
     # 40 and 200 are the aims. Machines switch every few seconds between two speeds, of which one is half as fast again:

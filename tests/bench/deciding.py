@@ -192,13 +192,14 @@ def figures() -> dict[str, float]:
 
 
 def _short() -> dict[str, float]:
-    """Measure a first pass, and those after one cluster has changed, in percent of it."""
+    """Measure a first pass, and those after nothing and after one cluster has changed, in percent of it."""
     before = peak()
     passes = Deciding()
     first, plan = passes.run()
     if (taken := _taken(plan)) != SHORT.clusters * NODES * GPUS:
         raise RuntimeError(f"every GPU was meant to be taken, not {taken}")
     passes.run()  # what was placed has come
+    idle = statistics.median(passes.run()[0] for _ in range(3))
     took: list[float] = []
     for index in range(CHANGES):
         passes.add_node(index % SHORT.clusters)
@@ -210,10 +211,12 @@ def _short() -> dict[str, float]:
     over_count, floor = _over_count(SHORT, first)
     print(
         f"# deciding for {SHORT.workloads} workloads: first {first:.2f} s ({1e3 * first / SHORT.workloads:.1f} ms each;"
-        f" their nodes are counted in {floor:.3f} s), one cluster changed {1e3 * again:.0f} ms, P99 {1e3 * p99:.0f} ms",
+        f" their nodes are counted in {floor:.3f} s), unchanged {1e3 * idle:.0f} ms,"
+        f" one cluster changed {1e3 * again:.0f} ms, P99 {1e3 * p99:.0f} ms",
         file=sys.stderr,
     )
     return {
+        "idle": 100 * idle / first,
         "again": 100 * again / first,
         "p99": 100 * p99 / first,
         "mb": peak() - before,
