@@ -263,34 +263,33 @@ def test_what_may_not_stay_anyhow_goes_before_what_serves_least() -> None:
     assert kept(made) == [("worker-4", 0)]
 
 
+def fall_off_the_policy(divided: str, strategy: StrategyName, ready: Mapping[str, int]) -> dict[str, int]:
+    """Let two of four replicas go on two clusters, of which the policy names worker-2 alone; return those that change.
+
+    `ready` are the clusters and their replicas that serve. A file cannot be read, so that nobody has to leave.
+    """
+    policy, part = ordering("worker-2", distribution=Distribution(strategy=strategy)), ""
+    if divided == "over subsets":
+        spread, part = subset_fleet(subset("own", named("worker-2"))).policies[VLLM].spread, "own"
+        policy = replace(policy, spread=spread)
+    placements = [placement(cluster, 2, subset=part) for cluster in ready]
+    seen = where(*placements, ready=ready)
+    made = after_demand_fell(*placements, missing=2, seen=seen, wanted=replace(fleet(policy), incomplete=True))
+    return {place.partition("/")[0]: replicas for place, replicas in kept(made)}
+
+
 @pytest.mark.parametrize("strategy", StrategyName)
 @pytest.mark.parametrize("divided", ["over clusters", "over subsets"])
 def test_what_is_not_named_goes_before_what_serves_least_while_a_file_cannot_be_read(
     divided: str, strategy: StrategyName
 ) -> None:
-    policy, part = ordering("worker-2", distribution=Distribution(strategy=strategy)), ""
-    if divided == "over subsets":
-        spread, part = subset_fleet(subset("own", named("worker-2"))).policies[VLLM].spread, "own"
-        policy = replace(policy, spread=spread)
-    placements = placement("worker-2", 2, subset=part), placement("worker-4", 2, subset=part)
-    seen = where(*placements, ready={"worker-2": 0, "worker-4": 2})
-    wanted = replace(fleet(policy), incomplete=True)
-    made = after_demand_fell(*placements, missing=2, seen=seen, wanted=wanted)
-    assert kept(made) == [(placements[1].where, 0)]
+    assert fall_off_the_policy(divided, strategy, {"worker-2": 0, "worker-4": 2}) == {"worker-4": 0}
 
 
 @pytest.mark.parametrize("strategy", StrategyName)
 @pytest.mark.parametrize("divided", ["over clusters", "over subsets"])
 def test_of_what_is_not_named_the_replicas_that_serve_least_go_first(divided: str, strategy: StrategyName) -> None:
-    policy, part = ordering("worker-2", distribution=Distribution(strategy=strategy)), ""
-    if divided == "over subsets":
-        spread, part = subset_fleet(subset("own", named("worker-2"))).policies[VLLM].spread, "own"
-        policy = replace(policy, spread=spread)
-    placements = placement("worker-3", 2, subset=part), placement("worker-4", 2, subset=part)
-    seen = where(*placements, ready={"worker-3": 0, "worker-4": 2})
-    wanted = replace(fleet(policy), incomplete=True)
-    made = after_demand_fell(*placements, missing=2, seen=seen, wanted=wanted)
-    assert kept(made) == [(placements[0].where, 0)]
+    assert fall_off_the_policy(divided, strategy, {"worker-3": 0, "worker-4": 2}) == {"worker-3": 0}
 
 
 @pytest.mark.parametrize("strategy", StrategyName)

@@ -13,6 +13,7 @@ from reconciler.errors import Conflict
 from reconciler.model.capacity import ClusterObservation, MissingReplicas, Observed, ObservedObject, WorkloadObservation
 from reconciler.model.ids import ClusterName
 from reconciler.model.placement import Placement
+from reconciler.model.plan import Refusal
 from reconciler.model.workload import WorkloadRef
 from reconciler.ports import Recording, Repository
 from tests.builders.inputs import free, shape
@@ -123,6 +124,16 @@ class Passes:
 
     def observe(self) -> Observed:
         return self._observed
+
+    def burst(self, *names: str) -> list[Refusal]:
+        """Run a pass in which two replicas of these are missing; return why clusters were refused to what waits."""
+        self.names = names
+        self.missing, self.steady_since = 2, self.moment - seconds(61)
+        outcome = self.run_once()
+        return [refusal for entry in outcome.plan.suppressed for refusal in entry.refusals]
+
+    def where(self) -> dict[str, str]:
+        return {placement.workload.name: placement.cluster for placement in self.placements()}
 
     def restart(self) -> None:
         """Forget everything but git."""

@@ -13,9 +13,9 @@ from reconciler.daemon.reconcile import World
 from reconciler.model.capacity import Observed
 from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.model.placement import PLACEMENT_LABEL
-from reconciler.model.plan import Reason, Refusal
+from reconciler.model.plan import Reason
 from reconciler.model.workload import HelmConfig, Json, WorkloadRef
-from tests.builders.passes import SOURCE_FILES, Passes, seconds
+from tests.builders.passes import SOURCE_FILES, Passes
 from tests.fakes.memory_repository import MemoryRepository
 
 CHARTED = """\
@@ -77,16 +77,6 @@ class Charted(Passes):
 
     def world(self) -> World:
         return replace(super().world(), charts=self.kitchen)
-
-    def burst(self, *names: str) -> list[Refusal]:
-        """Run a pass in which two replicas of these are missing; return why clusters were refused to what waits."""
-        self.names = names
-        self.missing, self.steady_since = 2, self.moment - seconds(61)
-        outcome = self.run_once()
-        return [refusal for entry in outcome.plan.suppressed for refusal in entry.refusals]
-
-    def where(self) -> dict[str, str]:
-        return {placement.workload.name: placement.cluster for placement in self.placements()}
 
 
 def config(namespace: str = "demo") -> Json:

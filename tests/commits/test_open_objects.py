@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import pytest
 
 from reconciler.core.fleet.object_owners import ObjectOwners
-from reconciler.model.plan import Reason, Refusal
-from tests.builders.passes import SOURCE_FILES, Passes, seconds
+from reconciler.model.plan import Reason
+from tests.builders.passes import SOURCE_FILES, Passes
 from tests.fakes.memory_repository import MemoryRepository
 
 STEPS = "  steps: [{name: server, type: manifest}]\n"
@@ -45,16 +45,6 @@ class Shared(Passes):
         files = {f"{name}.yaml": text for name, text in templates.items()}
         super().__init__(MemoryRepository({**source, "fleet.yaml": fleet, **files}))
         self.names = tuple(templates)
-
-    def burst(self, *names: str) -> list[Refusal]:
-        """Run a pass in which two replicas of these are missing; return why clusters were refused to what waits."""
-        self.names = names
-        self.missing, self.steady_since = 2, self.moment - seconds(61)
-        outcome = self.run_once()
-        return [refusal for entry in outcome.plan.suppressed for refusal in entry.refusals]
-
-    def where(self) -> dict[str, str]:
-        return {placement.workload.name: placement.cluster for placement in self.placements()}
 
 
 @pytest.mark.parametrize(
