@@ -90,7 +90,7 @@ class UnmetBound(NamedTuple):
 
 
 def unmet_bound(has: Reached, policy: BurstPolicy, units: int) -> UnmetBound:
-    """Describe the lower bound that is not reached and could be with so many units; labels come before clusters."""
+    """Describe the lower bound that is missed and is within reach of that number of units; labels before clusters."""
     distribution = policy.distribution
     words, number, field = count(distribution.min_clusters, "cluster"), has.clusters, "minClusters"
     _, *lacking = has.lacking(distribution, units)

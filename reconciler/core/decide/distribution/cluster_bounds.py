@@ -35,7 +35,7 @@ class Reached(NamedTuple):
     groups: tuple[int, ...]
 
     def lacking(self, distribution: Distribution, total: int) -> tuple[int, ...]:
-        """Count the clusters, then the values of each label, that lower bounds lack and so many units could reach."""
+        """Count the clusters, then the values of each label, that lower bounds lack within reach of that many units."""
         least = distribution.min_clusters, *(bound.min_groups for bound in distribution.spread_constraints)
         return tuple(max(0, min(n, total) - has) for n, has in zip(least, (self.clusters, *self.groups), strict=True))
 

@@ -174,7 +174,7 @@ def _drain(
     detail: str,
     order: str = "",
 ) -> None:
-    """Leave so many replicas of some placements of one workload, None for all: what serves least goes, then by `order`.
+    """Leave `stays` replicas of placements of one workload, None for all; what serves least goes, then by `order`.
 
     `order` is in words.
     """
