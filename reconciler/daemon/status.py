@@ -13,6 +13,7 @@ from reconciler.core.decide.candidates import gang_health
 from reconciler.core.engines import ENGINES
 from reconciler.core.engines.reports import SELECTOR
 from reconciler.core.explain import request_state
+from reconciler.core.explain.blocked import describe_blocked
 from reconciler.core.explain.provisioning import provisioning_of_burst
 from reconciler.core.explain.summary import spare_replicas
 from reconciler.core.ledger import lifecycle
@@ -30,6 +31,7 @@ from reconciler.model.policy import Cluster, EngineName
 from reconciler.model.request import Asker, Provisioning, RequestRecord
 from reconciler.model.rollout import EngineReport, EngineState
 from reconciler.text.timestamps import format_time
+from reconciler.text.wording import as_clause
 
 T = TypeVar("T")
 
@@ -49,7 +51,8 @@ class WorkloadStatus:
     spare: int
     """The placed replicas that nothing misses, which headroom or a forecast wants beforehand."""
     message: str
-    """Why its primary is unseen, or which of several objects is counted; empty where there is nothing to say."""
+    """Why its primary is unseen, which of several objects is counted, or what its pods wait for that is no lack of
+    room; empty where there is nothing to say."""
     suppressed: tuple[Suppressed, ...]
 
 
@@ -318,6 +321,8 @@ def _workload(decision: PassDecision, workload: WorkloadId, placed: int) -> Work
     else:
         message = seen.note if seen and seen.reported else ""
         message = message if demand else "does not burst: no policy covers it, or nothing says which object is counted"
+        blocked = describe_blocked(seen) if seen else ()
+        message = "; ".join(part for part in (message, *map(as_clause, blocked)) if part)
     proposal = decision.inputs.ledger.proposals.get(workload)
     if proposal is not None and approvals_of(decision.inputs.ledger, proposal):
         message = "; ".join(filter(None, ("approved, not yet placed", message)))

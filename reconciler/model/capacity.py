@@ -24,6 +24,7 @@ from reconciler.model.policy import EngineName
 from reconciler.model.rollout import EngineReport
 from reconciler.model.signal import ReplicaRequest, SignalFreshness
 from reconciler.model.units import Quantity, Resources
+from reconciler.model.wait_reason import WaitReason
 from reconciler.model.workload import ContainerSummary, Json, WorkloadRef
 
 AttributeValue: TypeAlias = str | int | bool
@@ -226,6 +227,19 @@ class MissingReplicas:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BlockedReplicas:
+    """Pods of a workload that wait for something else than room since one moment; they are no demand."""
+
+    replicas: int
+    since: datetime
+    reason: WaitReason
+    cause: str
+    """What they wait for, with the component's words."""
+    way_out: str = ""
+    """What ends the wait; empty where it ends by itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadObservation:
     """A workload as its primary cluster reports it."""
 
@@ -233,6 +247,8 @@ class WorkloadObservation:
     wanted: int
     running: int
     waiting: tuple[MissingReplicas, ...] = ()
+    blocked: tuple[BlockedReplicas, ...] = ()
+    """Those that no room would help, in the order in which they began to wait."""
     deficit_since: datetime | None = None
     """Since when at most the replicas in `waiting` have been missing, where the source knows it; None leaves that to
     the daemon's own record."""

@@ -7,7 +7,7 @@ from datetime import datetime
 from itertools import accumulate
 from typing import NamedTuple
 
-from reconciler.model.capacity import GroupUnit, MissingReplicas, ReplicaShape
+from reconciler.model.capacity import BlockedReplicas, GroupUnit, MissingReplicas, ReplicaShape
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.signal import DemandLevel
 
@@ -61,6 +61,8 @@ class Demand(NamedTuple):
     """What was missing for as long as signals look back, the present included; empty where none of them does."""
     forecasts: tuple[str, ...] = ()
     """A sentence about what each signal foresees."""
+    blocked: tuple[BlockedReplicas, ...] = ()
+    """Pods on the primary that wait for something else than room; they are no part of `missing`."""
 
     @property
     def needed(self) -> int:

@@ -11,6 +11,7 @@ from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.fleet.cluster_order import ClusterOrder
 from reconciler.core.observe.demand import DemandHistory, Demands, PastDemand, measure
 from reconciler.model.capacity import (
+    BlockedReplicas,
     ClusterObservation,
     MissingReplicas,
     Node,
@@ -80,13 +81,15 @@ def short(
     held: bool = False,
     started: str = "",
     claimed: str = "",
+    blocked: tuple[BlockedReplicas, ...] = (),
 ) -> ClusterObservation:
     """Observe the full primary, where so many replicas of the workload are unschedulable."""
     seen = WorkloadObservation(
         ref=WorkloadRef(namespace="demo", name=workload.name),
-        wanted=running + missing,
+        wanted=running + missing + sum(each.replicas for each in blocked),
         running=running,
         waiting=(MissingReplicas(replicas=missing, since=since),) if missing else (),
+        blocked=blocked,
         deficit_since=deficit_since,
         shape=replica or shape(),
         held=held,

@@ -57,6 +57,7 @@ def test_every_field_of_the_format_is_told() -> None:
             "NodeFile",
             "PoolFile",
             "WaitingFile",
+            "BlockedFile",
             "ObservedSignalFile",
             "WorkloadFile",
             "PlacedFile",

@@ -10,13 +10,14 @@ import pytest
 from reconciler.core.observe.observation_file import read
 from reconciler.core.schema.yaml import parse
 from reconciler.errors import InvalidInput
-from reconciler.model.capacity import MissingReplicas, SucceededPods
+from reconciler.model.capacity import BlockedReplicas, MissingReplicas, SucceededPods
 from reconciler.model.ids import PlacementName
 from reconciler.model.kubernetes.requirements import Requirement, Requirements
 from reconciler.model.kubernetes.scheduling import Taint, Toleration
 from reconciler.model.rollout import EngineState
 from reconciler.model.signal import ReplicaRequest
 from reconciler.model.units import parse_quantity
+from reconciler.model.wait_reason import WaitReason
 from reconciler.model.workload import WorkloadRef
 from tests.builders.fleet_files import lines, text
 
@@ -119,6 +120,23 @@ def test_a_signal_of_no_replicas_says_nothing():
 def test_an_entry_of_no_replicas_waits_for_nothing():
     (workload,) = read(FULL.replace("{replicas: 2,", "{replicas: 0,").encode(), "o.yaml")[0].workloads
     assert [wait.replicas for wait in workload.waiting] == [1]
+
+
+BLOCKED = "blocked: [{replicas: 2, since: '2026-11-20T09:50:00Z', reason: Volume, cause: no volume, wayOut: make one}]"
+
+
+def test_replicas_that_no_room_would_help_are_read_apart() -> None:
+    (workload,) = read(FULL.replace("deficitSince:", f"{BLOCKED}\n  deficitSince:").encode(), "o.yaml")[0].workloads
+    since = datetime(2026, 11, 20, 9, 50, tzinfo=UTC)
+    assert workload.blocked == (
+        BlockedReplicas(replicas=2, since=since, reason=WaitReason.VOLUME, cause="no volume", way_out="make one"),
+    )
+    assert [wait.replicas for wait in workload.waiting] == [2, 1]
+
+
+def test_a_lack_of_room_is_no_reason_to_be_blocked() -> None:
+    told = refusal(FULL.replace("deficitSince:", f"{BLOCKED.replace('Volume', 'Quota')}\n  deficitSince:"))
+    assert told == ["o.yaml:32: workloads[0].blocked[0].reason: Quota is a lack of room (try unschedulable)"]
 
 
 @pytest.mark.parametrize("moment", ["2000-01-01T00:00:00Z", "2200-12-31T23:59:59Z"])

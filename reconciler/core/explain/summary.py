@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.explain.blocked import blocked_clauses
 from reconciler.core.explain.scaled_down import scaled_down_by
 from reconciler.core.workloads import replica_count
 from reconciler.model.demand import Demand
@@ -30,6 +31,7 @@ def summarize(demand: Demand, inputs: PassInput, placements: Sequence[Placement]
     spare = spare_replicas(demand, placed)
     parts = [
         head,
+        *blocked_clauses(demand),
         *(clause for placement in placements for clause in _where(placement, inputs)),
         *([f"{describe_spare(spare)}, kept by {_keepers(demand)}"] if spare else []),
         *_waits(demand, placed, plan),

@@ -18,6 +18,7 @@ from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.units import unit_of_workload
 from reconciler.core.decide.state.working_plan import WorkingPlan
+from reconciler.core.explain.blocked import describe_blocked
 from reconciler.core.explain.placement_notes import describe_placed_replicas, notes_by_placement
 from reconciler.core.explain.pod_additions import cluster_additions, describe_prerequisites
 from reconciler.core.explain.request_state import RequestState
@@ -175,6 +176,7 @@ def _conclusion(
     over = describe_primary_excess(inputs, workload, placed)
     partly = describe_partial_gangs(inputs, placements)
     behind = (
+        *describe_blocked(demand),
         *partly,
         *_stale_signals(demand, suppressed),
         *_quiet_forecasts(demand),

@@ -378,6 +378,7 @@ class _Measurement:
             unit=unit,
             past=levels,
             forecasts=forecasts,
+            blocked=seen.blocked if seen is not None else (),
         )
 
     def counted(

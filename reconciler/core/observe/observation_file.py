@@ -27,6 +27,7 @@ from reconciler.core.workloads.containers import summary_of
 from reconciler.core.workloads.runtime_defaults import by_namespace
 from reconciler.errors import InvalidInput, Problem
 from reconciler.model.capacity import (
+    BlockedReplicas,
     ClosedNode,
     ClusterObservation,
     GpuPod,
@@ -263,6 +264,17 @@ def _workload(file: WorkloadFile) -> WorkloadObservation:
             MissingReplicas(replicas=waiting.replicas, since=waiting.since, cause=waiting.cause)
             for waiting in file.unschedulable
             if waiting.replicas
+        ),
+        blocked=tuple(
+            BlockedReplicas(
+                replicas=blocked.replicas,
+                since=blocked.since,
+                reason=blocked.reason,
+                cause=blocked.cause,
+                way_out=blocked.way_out,
+            )
+            for blocked in sorted(file.blocked, key=lambda blocked: blocked.since)
+            if blocked.replicas
         ),
         deficit_since=file.deficit_since,
         held=file.held,

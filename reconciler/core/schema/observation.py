@@ -13,6 +13,7 @@ from reconciler.core.schema.pod_affinity import HostPortFile, PodAffinityTermFil
 from reconciler.core.schema.strict_model import Amounts, Labels, Name, Strict, Text, refusal
 from reconciler.core.schema.taints import CheckedTolerationFile, TaintFile
 from reconciler.model.rollout import EngineState
+from reconciler.model.wait_reason import WaitReason
 from reconciler.model.workload import Json
 from reconciler.text.findings import shortened
 from reconciler.text.timestamps import NO_SUCH_YEAR, is_plausible
@@ -55,6 +56,13 @@ Revision = Annotated[
 Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
 
 
+def _not_for_room(reason: WaitReason) -> WaitReason:
+    """Refuse a reason that more room would end."""
+    if reason.lacks_room:
+        raise refusal(f"{reason} is a lack of room", "try unschedulable")
+    return reason
+
+
 class NodeFile(Strict):
     """A node with its free resources."""
 
@@ -86,6 +94,16 @@ class WaitingFile(Strict):
     replicas: Count
     since: Time
     cause: str = Field("", description="Why, in a few words for the commit message.")
+
+
+class BlockedFile(Strict):
+    """Replicas that wait for something else than room."""
+
+    replicas: Count
+    since: Time
+    reason: Annotated[WaitReason, Field(strict=False), AfterValidator(_not_for_room)]
+    cause: str = Field("", description="What they wait for, in a few words.")
+    way_out: str = Field("", description="What ends the wait.")
 
 
 class ObservedSignalFile(Strict):
@@ -148,6 +166,7 @@ class WorkloadFile(Strict):
         False, description="Whether it is suspended, queued or gated, so that none of its pods can get a node."
     )
     unschedulable: list[WaitingFile] = Field([])
+    blocked: list[BlockedFile] = Field([], description="Replicas that no room would help: they are no demand.")
     signals: list[ObservedSignalFile] = Field(
         [], description="Requests for replicas by other sources than the scheduler."
     )
