@@ -219,6 +219,7 @@ class RecordedRun:
             },
             waiting_reasons=dict.fromkeys(waiting, _NO_NODE),
             non_gpu_pods={}, unadmitted={}, gpu_pods={}, unused={}, succeeded={}, failed={}, reports={},
+            unfinished=frozenset(),
         )  # fmt: skip # what the recorded placements had
 
     def _is_ready(self, pod: _Pod) -> bool:

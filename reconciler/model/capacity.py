@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TypeAlias
@@ -394,6 +395,8 @@ class ClusterObservation:
     """
     failed: Mapping[PlacementName, FailedObject] = field(default_factory=dict)
     """Placements with an object whose status says that its run has failed, where the object itself is watched."""
+    unfinished: AbstractSet[PlacementName] = frozenset()
+    """Placements with an object that is watched, and whose status does not say that its run is over."""
     reports: Mapping[str, EngineReport] = field(default_factory=dict)
     """Reports of engines by directory, where the observation has any."""
     device_classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

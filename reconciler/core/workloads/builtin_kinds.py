@@ -7,12 +7,23 @@ in the fleet repository goes before the entry here. To add a kind, add an entry 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import TypeAlias
 
 from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.core.workloads.wrapped_kinds import wrapping_kind
 from reconciler.model.cluster import Category
-from reconciler.model.kubernetes.workload_kind import EACH, Count, Group, Mark, Path, PodTemplate, WorkloadKind, path
+from reconciler.model.kubernetes.workload_kind import (
+    EACH,
+    Count,
+    EndStatus,
+    Group,
+    Mark,
+    Path,
+    PodTemplate,
+    WorkloadKind,
+    path,
+)
 from reconciler.model.workload import Json
 
 REPLICAS = path("spec.replicas")
@@ -71,6 +82,8 @@ def parallel_pods(root: str) -> Count:
 
 
 _JOBSET = Mark(label="jobset.sigs.k8s.io/jobset-name")
+_COMPLETE = EndStatus(complete=("Complete",), failed=("Failed",))
+"""The conditions of Kubernetes' Job (`JobComplete`, `JobFailed`), which others have taken over."""
 
 
 def sets() -> Iterator[WorkloadKind]:
@@ -120,6 +133,7 @@ def sets() -> Iterator[WorkloadKind]:
             (path("spec.successPolicy.operator"), "All"),
             (path("spec.successPolicy.targetReplicatedJobs"), ""),
         ),
+        end=EndStatus(complete=("Completed",), failed=("Failed",)),
         marks=(_JOBSET,),
         checked="JobSet 08dfbdf (2026-08-18)",
     )
@@ -171,6 +185,13 @@ def training() -> Iterator[WorkloadKind]:
             (path("spec.priorityClassName"), Category.PRIORITY_CLASSES),
             (path("spec.schedulerName"), Category.SCHEDULERS),
         ),
+        end=EndStatus(
+            complete=("Completed",),
+            failed=("Failed", "Terminated", "Aborted"),
+            word=path("status.state.phase"),
+            moments=(path("status.state.lastTransitionTime"),),
+            reasons=(path("status.state.message"), path("status.state.reason")),
+        ),
         marks=(Mark(label="volcano.sh/job-name"),),
         checked="Volcano APIs 536f121 (2026-06-22)",
     )
@@ -218,8 +239,7 @@ def training() -> Iterator[WorkloadKind]:
         together=Group(called="job"),
         suspended=SUSPEND,
         once=True,
-        complete="Complete",
-        failed="Failed",
+        end=replace(_COMPLETE, by_pods=False),
         references=((path("spec.runtimeRef.name"), Category.RUNTIMES),),
         marks=(_JOBSET,),  # it makes a JobSet of its own name
         checked="Kubeflow Trainer 8c0f505 (2026-08-21)",
@@ -248,6 +268,7 @@ def _kubeflow(
         suspended=(path("spec.runPolicy.suspend"),),
         once=True,
         deadline=path("spec.runPolicy.activeDeadlineSeconds"),
+        end=EndStatus(complete=("Succeeded",), failed=("Failed",), by_pods=kind != "MPIJob"),
         references=(
             (path("spec.runPolicy.schedulingPolicy.queue"), Category.QUEUES),
             (path("spec.runPolicy.schedulingPolicy.priorityClass"), Category.PRIORITY_CLASSES),
@@ -277,6 +298,17 @@ def ray() -> Iterator[WorkloadKind]:
 
 
 _RAY = "ray.io/cluster"
+_RAY_JOB = EndStatus(
+    complete=("Complete",),
+    # A job that is tried once more is `Retrying`; one that a person stops is `Complete` with the status STOPPED, as was
+    # one that fails before 1.1.
+    failed=("Failed", "ValidationFailed"),
+    word=path("status.jobDeploymentStatus"),
+    spoiled=(path("status.jobStatus"), ("STOPPED", "FAILED")),
+    moments=(path("status.endTime"), path("status.rayJobInfo.endTime")),
+    reasons=(path("status.message"), path("status.reason")),
+    by_pods=False,
+)
 
 
 def _ray_kind(kind: str, root: str, *more: PodTemplate, mark: Mark, optional: bool = False) -> WorkloadKind:
@@ -303,6 +335,7 @@ def _ray_kind(kind: str, root: str, *more: PodTemplate, mark: Mark, optional: bo
         suspended=SUSPEND,
         once=kind == "RayJob",
         deadline=path("spec.activeDeadlineSeconds") if kind == "RayJob" else (),
+        end=_RAY_JOB if kind == "RayJob" else None,
         divides=kind == "RayService",
         marks=(mark,),
         checked="KubeRay feeaf72 (2026-08-19)",
@@ -334,6 +367,7 @@ def rolling() -> Iterator[WorkloadKind]:
         templates=(template("spec.template"),),
         counted=False,
         once=True,
+        end=_COMPLETE,
         checked=checked,
     )
     yield WorkloadKind(
@@ -488,8 +522,15 @@ def wrappers() -> Iterator[WorkloadKind]:
         together=Group(called="wrapper"),
         suspended=SUSPEND,
         once=True,
+        end=EndStatus(
+            complete=("Succeeded",),
+            failed=("Failed",),
+            word=path("status.phase"),
+            moments=(path("status.conditions.*.lastTransitionTime"),),
+            explained_by="Unhealthy",
+        ),
         marks=(Mark(label="workload.codeflare.dev/appwrapper"),),
-        checked="AppWrapper 019a3d3 (v1beta2 types), 017674f (labels)",
+        checked="AppWrapper 019a3d3 (v1beta2 types), 017674f (labels), b47a99e (phases)",
     )
 
 
@@ -533,6 +574,7 @@ def _kubernetes() -> Iterator[WorkloadKind]:
         once_with=(path("spec.completions"),),
         completions=path("spec.completions"),
         deadline=path("spec.activeDeadlineSeconds"),
+        end=_COMPLETE,
         spreads=True,
         plural="jobs",
         checked=_KUBERNETES,

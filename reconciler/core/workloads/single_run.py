@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
 
 from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.core.workloads.builtin_kinds import Kinds, kind_of, kinds_named
 from reconciler.core.workloads.paths import at, items, within
 from reconciler.core.workloads.podless_kinds import makes_no_pods
+from reconciler.core.workloads.pods import read_pods
 from reconciler.core.workloads.wrapped_kinds import runs_once_by
 from reconciler.model.ids import ClusterName
 from reconciler.model.kubernetes.workload_kind import Path, WorkloadKind
+from reconciler.model.placement import Placement
 from reconciler.model.units import bounded_seconds
-from reconciler.model.workload import DeploySpec, Json, WorkloadRef
+from reconciler.model.workload import DeploySpec, Json, WorkloadRef, WorkloadTemplate
 from reconciler.text.wording import count
 
 _REPLICAS = re.compile(r"\{\{\s*replicas\s*\}\}")
@@ -43,12 +45,20 @@ def describe_second_run(pods: int, primary: ClusterName, *, copy: str, started: 
     return f"{begun}, and {copy} elsewhere would do the same work again"
 
 
-def may_succeed(spec: DeploySpec, ref: WorkloadRef | None, kinds: Kinds) -> bool:
-    """Return whether a template may run to completion: nothing in it is known to serve, as a Deployment does."""
+def may_succeed(spec: DeploySpec, ref: WorkloadRef | None, kinds: Kinds, *, once: bool = False) -> bool:
+    """Return whether a template may run to completion: nothing in it is known to serve, as a Deployment does.
+
+    `once` says that the template itself states that it runs once.
+    """
     made = [kind for resource in spec.manifests if (kind := kind_of(resource.manifest, kinds)) is not None]
     if ref is not None and ref.kind and spec.helm:
         made += [kind for kind in kinds_named(ref.kind, kinds) if ref.group in ("", kind.group)]
-    return all(kind.once for kind in made)
+    return once or all(map(_ends, made))
+
+
+def _ends(kind: WorkloadKind) -> bool:
+    """Return whether an object of a kind may come to an end by itself."""
+    return kind.once or kind.end is not None
 
 
 def longest_run(spec: DeploySpec, kinds: Kinds) -> timedelta | None:
@@ -73,18 +83,57 @@ def complete_objects(spec: DeploySpec, kinds: Kinds) -> int | None:
     if spec.helm or spec.commands:
         return None
     made = [kind for _, kind in _with_pods(spec, kinds)]
-    return len(made) if made and all(kind is not None and kind.once and kind.complete for kind in made) else None
+    return len(made) if made and all(kind is not None and kind.end is not None for kind in made) else None
 
 
 def completions(spec: DeploySpec, replicas: int, kinds: Kinds) -> int | None:
-    """Count the pods that have to succeed until all that is deployed is complete; None where pods do not tell."""
-    if spec.helm or spec.commands:
+    """Count the pods that have to succeed by the completions of all that is deployed; None where any has none."""
+    made = tuple(_with_pods(spec, kinds))
+    if spec.helm or spec.commands or any(kind is None or not kind.completions for _, kind in made):
         return None
-    counts = [
-        None if kind is None else _completions(manifest, kind, replicas) for manifest, kind in _with_pods(spec, kinds)
-    ]
-    stated = [number for number in counts if number is not None]
-    return sum(stated) if stated and len(stated) == len(counts) else None
+    return _pods_to_succeed(made, replicas, kinds)
+
+
+def pods_to_succeed(template: WorkloadTemplate, placement: Placement, kinds: Kinds) -> int | None:
+    """Count the pods of a placement that have to succeed until it is complete; None where pods do not tell.
+
+    Without a number of completions these are all of them.
+    """
+    if template.spec.helm or template.spec.commands:
+        return None
+    made = tuple(_with_pods(template.spec, kinds))
+    if not all(kind is not None and (template.runs_once or _ends(kind)) for _, kind in made):
+        return None
+    needed = _pods_to_succeed(made, placement.replicas, kinds)
+    # An expression in a number of pods counts as one.
+    exact = all(kind is not None and kind.completions for _, kind in made)
+    return needed if needed is None or exact else max(needed, placement.replicas * placement.shape.group_size)
+
+
+def _pods_to_succeed(
+    made: Iterable[tuple[Mapping[str, Json], WorkloadKind | None]], replicas: int, kinds: Kinds
+) -> int | None:
+    total = 0
+    for manifest, kind in made:
+        pods = None
+        if kind is not None:
+            pods = _completions(manifest, kind, replicas) if kind.completions else _pods_made(manifest, kind, kinds)
+        if not pods:
+            return None
+        total += pods
+    return total or None
+
+
+def _pods_made(manifest: Mapping[str, Json], kind: WorkloadKind, kinds: Kinds) -> int | None:
+    """Count all pods of an object; None where some of them are unknown, or do not end."""
+    if not kind.counted or (kind.end is not None and not kind.end.by_pods):
+        return None
+    try:
+        numbers = [pods.replicas for pods in read_pods(manifest, kinds)]
+    except (AttributeError, LookupError, TypeError, ValueError):
+        return None
+    known = [number for number in numbers if number is not None]
+    return sum(known) if len(known) == len(numbers) else None
 
 
 def _with_pods(spec: DeploySpec, kinds: Kinds) -> Iterator[tuple[Mapping[str, Json], WorkloadKind | None]]:
@@ -97,8 +146,6 @@ def _with_pods(spec: DeploySpec, kinds: Kinds) -> Iterator[tuple[Mapping[str, Js
 
 def _completions(manifest: Mapping[str, Json], kind: WorkloadKind, replicas: int) -> int | None:
     """Sum up the completions of the jobs of an object; None where it may be complete with fewer pods."""
-    if not kind.once or not kind.completions:
-        return None
     if any(at(manifest, field_path) not in (None, [], value) for field_path, value in kind.complete_early):
         return None
     total = 0

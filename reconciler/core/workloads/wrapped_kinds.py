@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.core.workloads.paths import at, items, within
 from reconciler.core.workloads.podless_kinds import makes_no_pods
-from reconciler.model.kubernetes.workload_kind import Count, Path, PodTemplate, WorkloadKind
+from reconciler.model.kubernetes.workload_kind import Count, EndStatus, Path, PodTemplate, WorkloadKind
 from reconciler.model.workload import Json
 
 
@@ -43,11 +43,18 @@ def wrapping_kind(
         templates=tuple(template for part in parts for template in part.templates),
         unknown=(*unknown, *(field_path for part in parts for field_path in part.unknown)),
         once=once,
+        end=_end(kind.end, parts) if once else None,
         completions=only.completions,
         runs=only.runs,
         complete_early=only.complete_early,
         deadline=only.deadline,
     )
+
+
+def _end(own: EndStatus | None, parts: Iterable[WorkloadKind]) -> EndStatus | None:
+    """Return how an object says that its run is over; the pods of its parts have to tell that of each, to tell it."""
+    by_pods = all(part.once and (part.end is None or part.end.by_pods) for part in parts)
+    return None if own is None else replace(own, by_pods=by_pods)
 
 
 def runs_once_by(kind: WorkloadKind, manifest: Mapping[str, Json]) -> bool:

@@ -110,6 +110,30 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EndStatus:
+    """How the status of an object says that its run is over, and how it went."""
+
+    complete: tuple[str, ...]
+    """The words that say that the run is complete: types of conditions, or values of `word`."""
+    failed: tuple[str, ...]
+    """The words that say that the run is over without being complete."""
+    word: Path = ()
+    """The field with the word; empty where conditions say it."""
+    spoiled: tuple[Path, tuple[str, ...]] | None = None
+    """A field, and its values with which a complete run has failed all the same."""
+    moments: tuple[Path, ...] = ()
+    """Fields with the moment of the end, the first that is there; the latest of all items for a ``*``. A condition has
+    its own."""
+    reasons: tuple[Path, ...] = ()
+    """Fields that say why, the first that is there. A condition has its own."""
+    explained_by: str = ""
+    """The condition whose message says why, where none of `reasons` does."""
+    by_pods: bool = True
+    """Whether it is complete as well once as many pods as it makes have succeeded: False where others are made beside
+    them, as of an initializer or a submitter, or where some of them never end by themselves."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadKind:
     """A kind of workload, with the paths of its fields.
 
@@ -154,8 +178,8 @@ class WorkloadKind:
     """Fields of which one has to stand in an object for it to run once; empty where all do. Without its number of
     completions a Job takes work off a queue, which several may share."""
     completions: Path = ()
-    """The field with the number of pods that have to succeed, of each item for a ``*``; empty where pods alone do not
-    tell that a run is over."""
+    """The field with the number of pods that have to succeed, of each item for a ``*``; empty where all of them have
+    to."""
     runs: Path = ()
     """The field of an item with the number of jobs of so many pods; empty where there is one."""
     complete_early: tuple[tuple[Path, str], ...] = ()
@@ -163,10 +187,8 @@ class WorkloadKind:
     deadline: Path = ()
     """The field with the seconds after which a run is ended as failed, of each item for a ``*``; empty where a kind has
     none."""
-    complete: str = ""
-    """The condition of an object's status that says that its run is complete; empty where its pods tell, or nothing."""
-    failed: str = ""
-    """The condition of an object's status that says that its run has failed; empty where it has none."""
+    end: EndStatus | None = None
+    """How the status of an object says that its run is over; None where its pods tell, or nothing."""
     ordinals: bool = False
     """Whether the pods are numbered."""
     one_by_one: bool = False

@@ -13,7 +13,7 @@ from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.units import unit_of_workload
 from reconciler.core.ledger import lifecycle
 from reconciler.core.observe.demand import unseen
-from reconciler.core.workloads.single_run import RUNS_ONCE, complete_objects, completions, describe_second_run
+from reconciler.core.workloads.single_run import RUNS_ONCE, completions, describe_second_run
 from reconciler.model.demand import Demand
 from reconciler.model.end_reason import EndReason
 from reconciler.model.placement import Placement, Restraint
@@ -86,9 +86,9 @@ def may_still_run(inputs: PassInput, placement: Placement) -> bool:
     # 1. Nobody can tell.
     if seen is None or unseen(inputs.desired.fleet, inputs.observed, placement.cluster, inputs.now):
         return True
-    # 2. Its end will be told.
+    # 2. Its end will be told: by its object, or by as many pods as it states.
     template, kinds = inputs.desired.templates[placement.workload], inputs.desired.kinds
-    if complete_objects(template.spec, kinds) or completions(template.spec, placement.replicas, kinds):
+    if name in seen.unfinished or completions(template.spec, placement.replicas, kinds):
         return True
     # 3. Its pods are there, or still on their way.
     policy = inputs.desired.policies[placement.workload]

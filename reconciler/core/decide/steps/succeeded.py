@@ -8,7 +8,7 @@ from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.end import revert
 from reconciler.core.ledger import lifecycle
-from reconciler.core.workloads.single_run import complete_objects, completions, may_succeed
+from reconciler.core.workloads.single_run import complete_objects, may_succeed, pods_to_succeed
 from reconciler.model.capacity import SucceededPods
 from reconciler.model.end_reason import EndReason
 from reconciler.model.placement import Placement
@@ -44,14 +44,12 @@ def _is_complete(inputs: PassInput, placement: Placement, finished: SucceededPod
     Objects and pods are counted against the template that they were made of. What serves is never complete.
     """
     template, kinds = inputs.desired.templates.get(placement.workload), inputs.desired.kinds
-    if template is None or not may_succeed(template.spec, template.ref, kinds):
+    if template is None or not may_succeed(template.spec, template.ref, kinds, once=template.runs_once):
         return False
     if finished.pods is None:
         return True
     if placement.template_version != lifecycle.file_version(template):
         return False
-    objects = complete_objects(template.spec, kinds)
-    if objects is not None:
-        return finished.objects >= objects
-    needed = completions(template.spec, placement.replicas, kinds)
-    return needed is not None and finished.pods >= needed
+    objects, needed = complete_objects(template.spec, kinds), pods_to_succeed(template, placement, kinds)
+    by_objects = objects is not None and finished.objects >= objects
+    return by_objects or (needed is not None and finished.pods >= needed)

@@ -260,6 +260,7 @@ class ClusterState:
             unadmitted=progress.unadmitted,
             succeeded=progress.succeeded,
             failed=progress.failed,
+            unfinished=progress.unfinished,
             device_classes={name: record.selectors for name, record in classes},
             extended_resources=extended_resources(dict(classes)),
             runtime_classes=None

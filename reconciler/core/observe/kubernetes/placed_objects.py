@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from reconciler.core.observe.kubernetes.resources import CustomResource, Owner
+from reconciler.core.workloads.ends import read_end
 from reconciler.core.workloads.watch import ChangeEffect, key_of
 from reconciler.model.capacity import FailedObject
 from reconciler.model.ids import PlacementName
 from reconciler.model.kubernetes.workload_kind import WorkloadKind
 from reconciler.model.placement import PLACEMENT_LABEL
 from reconciler.model.workload import Json
-from reconciler.text.timestamps import read_moment
 from reconciler.text.wording import engine_message
 
 
@@ -32,28 +32,19 @@ class PlacedRecord:
 
 
 def read_placed(raw: Json, kind: WorkloadKind) -> PlacedRecord | None:
-    """Read an object by its label and the conditions of its kind; None for one of no placement."""
+    """Read an object by its label and the status of its kind; None for one of no placement."""
     metadata = raw["metadata"]
     placement = (metadata.get("labels") or {}).get(PLACEMENT_LABEL)
     if not placement:
         return None
-    conditions = {
-        condition.get("type"): condition
-        for condition in (raw.get("status") or {}).get("conditions") or ()
-        if condition.get("status") == "True" and condition.get("lastTransitionTime")
-    }
-    complete, failed = conditions.get(kind.complete), conditions.get(kind.failed)
-    return PlacedRecord(
-        placement=PlacementName(placement),
-        complete_at=None if complete is None else read_moment(complete["lastTransitionTime"]),
-        failed=None if failed is None else _failed(f"{kind.kind} {metadata['name']}", failed),
-    )
-
-
-def _failed(name: str, condition: Json) -> FailedObject:
-    said = engine_message(condition.get("message") or condition.get("reason"))
-    message = f"{name} has failed: {said}" if said else f"{name} has failed"
-    return FailedObject(message=message, since=read_moment(condition["lastTransitionTime"]))
+    end = read_end(kind, raw)
+    if end is None or end.at is None:
+        return PlacedRecord(placement=PlacementName(placement))
+    if end.complete:
+        return PlacedRecord(placement=PlacementName(placement), complete_at=end.at)
+    title, said = f"{kind.kind} {metadata['name']}", engine_message(end.message)
+    message = f"{title} has failed: {said}" if said else f"{title} has failed"
+    return PlacedRecord(placement=PlacementName(placement), failed=FailedObject(message=message, since=end.at))
 
 
 class PlacedObjects:
