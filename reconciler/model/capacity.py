@@ -351,7 +351,7 @@ class GpuPod:
     namespace: str
     name: str
     gpus: int
-    """GPUs, or slices of GPUs, that it requests; 0 where it claims devices, whose number is unknown."""
+    """GPUs, or slices of GPUs, that it requests; 0 where it claims devices or shares a GPU, so that it is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

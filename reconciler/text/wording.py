@@ -101,9 +101,11 @@ def is_gpu(resource: str) -> bool:
 
     ``nvidia.com/gpu``, ``nvidia.com/gpu.shared`` (time slices), ``nvidia.com/mig-1g.10gb``, ``amd.com/gpu``,
     ``amd.com/cpx_nps4`` (partitions), ``gpu.intel.com/i915``, ``gpu.intel.com/xe``. Intel's ``xe_monitoring`` is no
-    GPU.
+    GPU, and ``koordinator.sh/gpu`` counts percents of them, as `core.pods.gpu_parts` has it.
     """
     vendor, _, kind = resource.rpartition("/")
+    if vendor == "koordinator.sh":
+        return False
     return (
         kind == "gpu"
         or kind.startswith(("gpu.", "mig-", "mig."))

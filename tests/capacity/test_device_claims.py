@@ -52,11 +52,6 @@ def test_volcanos_hard_network_topology_fits_nowhere_and_says_why() -> None:
         assert bool(words) is bool(shape.obstacle)
 
 
-def test_a_part_of_a_gpu_that_only_kai_hands_out_fits_nowhere_and_says_why() -> None:
-    (shape,) = shapes(deployment(replicas=1, metadata={"annotations": {"gpu-fraction": "0.5"}}))
-    assert shape.obstacle == "asks for a part of a GPU (gpu-fraction), which cannot be counted here"
-
-
 def test_gpr_details_say_what_nobody_can_count() -> None:
     asked = request(spec=manifests(job(4, **{TOPOLOGY: "rack"})), ask=gpus(8, 4))
     assert request_requirements(asked, free("worker-2", 8, 8, 8, 8)).main.shape.obstacle == ""

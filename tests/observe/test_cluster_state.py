@@ -27,7 +27,7 @@ from reconciler.core.observe.kubernetes.resources import (
 from reconciler.core.pods.pod_requests import pod_requests
 from reconciler.core.pods.pod_shape import replica_shape
 from reconciler.core.workloads.watch import ChangeEffect, key_of
-from reconciler.model.capacity import NonGpuPods, ReplicaShape, SucceededPods, WorkloadObservation
+from reconciler.model.capacity import GpuPod, NonGpuPods, ReplicaShape, SucceededPods, WorkloadObservation
 from reconciler.model.ids import ClusterName, PlacementName
 from reconciler.model.units import ONE, Resources, format_quantity
 from reconciler.model.workload import WorkloadRef
@@ -635,6 +635,17 @@ def test_pods_of_a_placement_that_ask_for_no_device_are_told_apart() -> None:
     seen = known.observation(NAME, AT)
     assert seen.non_gpu_pods == {"vllm-7f3a90c1": NonGpuPods(bound=1, ready=1)}
     assert seen.ready == {"vllm-7f3a90c1": 2}
+
+
+def test_pods_of_a_placement_with_a_part_of_a_gpu_help_nobody_and_use_a_gpu() -> None:
+    made = [ours("a", "gpu-1", ready=True, gpus=0), ours("b", waits=NO_GPU, gpus=0)]
+    for each in made:
+        each["metadata"]["annotations"] = {"gpu-fraction": "0.5"}
+    seen = state(nodes=[node("gpu-1")], pods=made).observation(NAME, AT)
+    assert (seen.non_gpu_pods, seen.gpu_pods) == ({}, {"vllm-7f3a90c1": (GpuPod(namespace="demo", name="a", gpus=0),)})
+    (waiting,) = seen.pending_pods.values()
+    assert (waiting.replicas, waiting.helping) == (1, False)
+    assert waiting.shape.obstacle.startswith("asks for a part of a GPU (gpu-fraction)")
 
 
 def test_pods_without_a_node_are_told_by_those_that_ask_for_devices() -> None:

@@ -45,6 +45,7 @@ from reconciler.core.capacity.pod_anti_affinity import (
     repels,
 )
 from reconciler.core.capacity.topology_spread import NodeInfo
+from reconciler.core.pods.gpu_parts import WHOLE_GPUS_REMEDY, shares_gpu
 from reconciler.core.pods.node_affinity import describe_node_selector, selects_node
 from reconciler.core.pods.taints import marks_condition, untolerated_taint
 from reconciler.model.capacity import CLASS_PREFIX, ClusterObservation, DeviceRequest, ReplicaShape
@@ -388,6 +389,8 @@ class ClusterCapacity:
 
     def remedy(self, shape: ReplicaShape) -> str:
         """Return a remedy by which a replica would fit where none does."""
+        if shares_gpu(shape):
+            return WHOLE_GPUS_REMEDY
         if shape.obstacle:
             return "change what its pods, or the patch of its subset, ask for"
         if admission_remedy := admission_defaults.admission_remedy(shape, self._observation):

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from reconciler.core.capacity.devices import requests_with_devices
+from reconciler.core.pods.gpu_parts import shares_gpu
 from reconciler.model.capacity import CLASS_PREFIX, ClosedNode, DeviceKind, DeviceStock, Node, Pool, ReplicaShape
 from reconciler.model.units import ONE, Quantity, parse_quantity
 from reconciler.text.digits import whole_number
@@ -88,6 +89,11 @@ def gpus_of_pod(shape: ReplicaShape) -> int:
     """Count the GPUs or slices of GPUs that one pod of a replica requests or claims."""
     counted = requests_with_devices(shape).amounts.items()
     return sum(amount for name, amount in counted if is_gpu(name) or name.startswith(CLASS_PREFIX)) // ONE
+
+
+def uses_gpus(shape: ReplicaShape) -> bool:
+    """Return whether a pod of a replica requests or claims GPUs, slices of them, or parts that cannot be counted."""
+    return gpus_of_pod(shape) > 0 or shares_gpu(shape)
 
 
 def same_model(asked: str, model: str) -> bool:

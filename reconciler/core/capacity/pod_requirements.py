@@ -16,7 +16,7 @@ from functools import partial
 
 from reconciler.core.capacity import admission_defaults
 from reconciler.core.capacity.exclusive_topology import TopologyDomains, read_exclusive_topology, template_identities
-from reconciler.core.capacity.gpu_models import gpus_of_pod
+from reconciler.core.capacity.gpu_models import gpus_of_pod, uses_gpus
 from reconciler.core.capacity.gpu_requests import gpu_pod_shape
 from reconciler.core.capacity.pod_anti_affinity import merged_identities
 from reconciler.core.capacity.shared_topology import (
@@ -49,10 +49,7 @@ from reconciler.model.request import Request
 from reconciler.model.units import Resources, total
 from reconciler.model.workload import DeploySpec, Json, StepType
 from reconciler.text.findings import shortened
-from reconciler.text.wording import count, is_gpu, join_names
-
-_FRACTIONS = ("gpu-fraction", "gpu-memory")
-"""Annotations by which KAI shares a GPU between pods, without a resource request."""
+from reconciler.text.wording import count, join_names
 
 _TEMPLATE = "resource.k8s.io/ResourceClaimTemplate"
 _CHANNEL = path("spec.channel.resourceClaimTemplate.name")
@@ -194,7 +191,7 @@ def request_requirements(
     pods = pods or pods_of_request(request, kinds)
     if request.ask is not None:
         gpu_shape, nodes = gpu_pod_shape(request.ask, seen, dedicated=request.terms.dedicated), request.ask.nodes
-        tolerations = next((part.shape.tolerations for part in pods.parts if _has_gpus(part.shape)), ())
+        tolerations = next((part.shape.tolerations for part in pods.parts if uses_gpus(part.shape)), ())
         shape = replace(gpu_shape, tolerations=tuple(dict.fromkeys((*tolerations, *gpu_shape.tolerations))))
         return PodRequirements(main=PodSet(shape=shape, replicas=nodes, apart=nodes > 1))
     return requirements_of(pods, request.spec)
@@ -205,7 +202,7 @@ def requirements_of(pods: ManifestPods, spec: DeploySpec) -> PodRequirements:
     unknown, parts = _describe_uncounted(spec, pods.strange), pods.parts
     if not parts:
         return PodRequirements(main=PodSet(shape=_NO_REQUESTS, replicas=1), unknown=unknown)
-    main = next((part for part in parts if _has_gpus(part.shape)), parts[0])
+    main = next((part for part in parts if uses_gpus(part.shape)), parts[0])
     others = tuple(part for part in parts if part is not main)
     return PodRequirements(
         main=main,
@@ -292,9 +289,14 @@ def pod_shape(
 
     Raises one of AttributeError, LookupError, TypeError and ValueError where it cannot be read.
     """
-    shape = admission_defaults.with_included_runtime_class(
-        replica_shape(pods_made.spec, pod_metadata(manifest, pods_made.place)), others
-    )
+    metadata = pod_metadata(manifest, pods_made.place)
+    annotations = {
+        **object_annotations(manifest),
+        **template_annotations(pods_made.place, manifest),
+        **metadata["annotations"],
+    }
+    metadata = {**metadata, "annotations": annotations}
+    shape = admission_defaults.with_included_runtime_class(replica_shape(pods_made.spec, metadata), others)
     return with_manifest_claims(
         replace(shape, who=template_identities(manifest, pods_made.place)), pods_made, manifest, others
     )
@@ -416,10 +418,6 @@ def _gang(
     )
 
 
-def _has_gpus(shape: ReplicaShape) -> bool:
-    return any(is_gpu(name) for name in shape.requests.amounts)
-
-
 def with_manifest_claims(
     shape: ReplicaShape, pods: TemplatePods, manifest: Mapping[str, Json], beside: Iterable[Mapping[str, Json]]
 ) -> ReplicaShape:
@@ -453,11 +451,7 @@ def compute_domains(pods: Sequence[ShapedPods], beside: Iterable[Mapping[str, Js
 
 
 def _obstacles(pods: TemplatePods, manifest: Mapping[str, Json]) -> Iterator[str]:
-    annotations = {**object_annotations(manifest), **template_annotations(pods.place, manifest)}
     kind = BUILT_IN.get(group_kind(manifest))
     several = pods.replicas != 1 and not (kind is not None and kind.one_by_one)
-    for key in _FRACTIONS:
-        if key in annotations:
-            yield f"asks for a part of a GPU ({key}), {UNCOUNTABLE}"
     if several and at(manifest, path("spec.networkTopology.mode")) == "hard":
         yield f"wants its pods in one network domain (networkTopology), {UNCOUNTABLE}"

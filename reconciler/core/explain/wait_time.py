@@ -14,7 +14,7 @@ from math import inf
 from typing import TypeVar
 
 from reconciler.bulkhead import NoteBug, Seam, attempt
-from reconciler.core.capacity.gpu_models import gpus_of_pod
+from reconciler.core.capacity.gpu_models import uses_gpus
 from reconciler.core.capacity.gpu_requests import describe_gpus, gpu_shapes, missing_gpus
 from reconciler.core.capacity.pod_requirements import request_requirements
 from reconciler.core.capacity.scalable_nodes import addable_nodes, with_added_nodes
@@ -341,7 +341,7 @@ class _WaitProbe:
         request, inputs = request_of(workload, self._inputs), self._inputs
         if request is not None:
             needed = request_requirements(request, inputs.observed.clusters.get(name), kinds=inputs.desired.kinds)
-            return bool(needed.unknown) or any(gpus_of_pod(part.shape) for part in needed.parts)
+            return bool(needed.unknown) or any(uses_gpus(part.shape) for part in needed.parts)
         demand = inputs.demands.get(workload)
         shape = demand.shape if isinstance(demand, Demand) else None
-        return shape is None or bool(gpus_of_pod(shape))
+        return shape is None or uses_gpus(shape)

@@ -14,7 +14,7 @@ from typing import Any
 
 from reconciler.core.capacity.chart_gangs import is_declared_gang
 from reconciler.core.capacity.gangs import has_chart, has_gang_manifest
-from reconciler.core.capacity.gpu_models import gpus_of_pod
+from reconciler.core.capacity.gpu_models import uses_gpus
 from reconciler.core.capacity.pod_requirements import pods_of_spec
 from reconciler.core.engines import autoscaled_replicas
 from reconciler.core.expressions import dialect, render, sandbox
@@ -251,7 +251,7 @@ def _is_object(manifest: Mapping[str, Json], ref: WorkloadRef) -> bool:
 def _requests_gpus(spec: DeploySpec, resource: ManifestResource, kinds: Kinds) -> bool:
     steps = tuple(step for step in spec.steps if step.type is StepType.MANIFEST and step.name == resource.name)
     pods = pods_of_spec(replace(spec, helm=(), commands=(), manifests=(resource,), steps=steps), kinds)
-    return any(gpus_of_pod(part.shape) > 0 for part in pods.parts)
+    return any(uses_gpus(part.shape) for part in pods.parts)
 
 
 def _goes_whole(template: WorkloadTemplate, resource: ManifestResource | None, kinds: Kinds) -> bool:

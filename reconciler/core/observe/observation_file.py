@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from reconciler.core.observe.kubernetes.live_objects import by_name, observed_object
 from reconciler.core.observe.kubernetes.unplaced_workloads import sorted_refs
+from reconciler.core.pods.gpu_parts import gpu_part_obstacle
 from reconciler.core.pods.pod_affinity import pod_identities, pod_rules
 from reconciler.core.schema import yaml
 from reconciler.core.schema.errors import validation_findings
@@ -349,14 +350,15 @@ def _shape(file: ReplicaFile, namespace: str) -> ReplicaShape:
         "containers": [{"ports": raw["hostPorts"]}],
     }
     rules, obstacle = pod_rules(spec, {"labels": file.labels, "namespace": namespace})
+    requests = resources(file.requests)
     return ReplicaShape(
-        requests=resources(file.requests),
+        requests=requests,
         node_selector=file.node_selector,
         node_terms=tuple(term.value_of() for term in file.node_selector_terms),
         tolerations=tuple(toleration.value_of() for toleration in file.tolerations),
         group_size=file.group_size,
         rules=rules,
-        obstacle=obstacle,
+        obstacle=obstacle or gpu_part_obstacle(requests.amounts, {"labels": file.labels}),
         who=pod_identities({"labels": file.labels, "namespace": namespace}) if file.labels else (),
         unstated=_unstated_requests(file),
     )

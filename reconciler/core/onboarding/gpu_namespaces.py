@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from reconciler.core.pods.gpu_parts import gpu_part_obstacle
 from reconciler.core.pods.pod_requests import pod_requests
 from reconciler.model.ids import ClusterName, is_name
 from reconciler.model.workload import Json
@@ -14,11 +15,12 @@ _OF_KUBERNETES = frozenset({"kube-system", "kube-public", "kube-node-lease"})
 
 
 def asks_for_gpus(pod: Json) -> bool:
-    """Return whether a pod that has not ended requests GPUs."""
+    """Return whether a pod that has not ended requests GPUs, or parts of some."""
     if (pod.get("status") or {}).get("phase") in _ENDED:
         return False
     amounts = pod_requests(pod["spec"]).amounts
-    return any(is_gpu(resource) and amount for resource, amount in amounts.items())
+    gpus = any(is_gpu(resource) and amount for resource, amount in amounts.items())
+    return gpus or bool(gpu_part_obstacle(amounts, pod.get("metadata")))
 
 
 def tenant_namespaces(pods: Mapping[str, int], primary: ClusterName) -> dict[str, str]:

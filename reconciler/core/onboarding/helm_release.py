@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from reconciler.core.capacity.gpu_models import gpus_of_pod
+from reconciler.core.capacity.gpu_models import uses_gpus
 from reconciler.core.capacity.pod_requirements import pods_of_spec
 from reconciler.core.fleet.replica_paths import FIXED
 from reconciler.core.workloads.api_kinds import group_kind
@@ -210,7 +210,7 @@ def choose_workload(release: HelmRelease, named: tuple[WorkloadKind, str] | None
 def _has_gpus(made: ChartObject, kinds: Kinds) -> bool:
     resource, step = ManifestResource(name="it", manifest=made.manifest), Step(name="it", type=StepType.MANIFEST)
     pods = pods_of_spec(DeploySpec(manifests=(resource,), steps=(step,)), kinds)
-    return any(gpus_of_pod(part.shape) > 0 for part in pods.parts)
+    return any(uses_gpus(part.shape) for part in pods.parts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

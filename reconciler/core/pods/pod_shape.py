@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from reconciler.core.pods.gpu_parts import gpu_part_obstacle
 from reconciler.core.pods.pod_affinity import pod_identities, pod_rules
 from reconciler.core.pods.pod_requests import pod_requests, unstated_requests
 from reconciler.model.capacity import ReplicaShape
@@ -15,21 +16,23 @@ from reconciler.model.workload import Json
 def replica_shape(spec: Json, metadata: Json = None) -> ReplicaShape:
     """Read the requirements of one pod; `resource_claims` adds the devices that it claims.
 
-    `metadata` are the pod's or its template's, as far as they are known: rules match its labels and namespace. Required
-    node affinity becomes part of the node selector where that can express it.
+    `metadata` are the pod's or its template's, as far as they are known: rules match its labels and namespace, and
+    annotations ask for parts of GPUs. Required node affinity becomes part of the node selector where that can express
+    it.
     """
     selector = dict(spec.get("nodeSelector") or {})
     terms = node_terms(_required_affinity(spec))
     if terms is not None and len(terms) == 1:
         terms = _merge_term(terms[0], selector)
     rules, obstacle = pod_rules(spec, metadata)
+    requests = pod_requests(spec)
     return ReplicaShape(
-        requests=pod_requests(spec),
+        requests=requests,
         node_selector=dict(sorted(selector.items())),
         node_terms=terms or (),
         tolerations=tuple(tolerations(spec)),
         rules=rules,
-        obstacle=obstacle,
+        obstacle=obstacle or gpu_part_obstacle(requests.amounts, metadata),
         who=pod_identities(metadata),
         unstated=unstated_requests(spec, metadata),
     )

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from reconciler.core.capacity.cluster_cache import ClusterCache
+from reconciler.core.pods.gpu_parts import gpu_part_obstacle
 from reconciler.core.pods.pod_shape import node_terms, tolerations
 from reconciler.core.pods.strategic_merge import Unmergeable, merge
 from reconciler.model.capacity import ClusterObservation, ReplicaShape
@@ -144,7 +145,7 @@ def _patch_labels(shape: ReplicaShape, patch: Mapping[str, Json], name: str) -> 
     if "metadata" not in patch:
         return shape
     who = tuple(who._replace(labels=_labels(dict(who.labels), patch)) for who in shape.who)
-    shape = replace(shape, who=who)
+    shape = replace(shape, who=who, obstacle=shape.obstacle or gpu_part_obstacle((), patch["metadata"]))
     if rules is None:
         return shape
     before = dict(rules.labels)

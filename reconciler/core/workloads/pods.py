@@ -100,12 +100,17 @@ def pod_labels_path(manifest: Mapping[str, Json], place: PodTemplateSite) -> Pat
 
 
 def pod_metadata(manifest: Mapping[str, Json], place: PodTemplateSite) -> Json:
-    """Return the metadata of a template's pods known before rendering: namespace, and labels without expressions."""
+    """Return the metadata of a template's pods known before rendering: namespace, annotations, and labels.
+
+    Labels with expressions are left out. Annotations stand beside the labels.
+    """
     labels_path = pod_labels_path(manifest, place)
     labels = (at(manifest, labels_path) if labels_path else None) or {}
+    annotations = at(manifest, (*labels_path[:-1], "annotations")) if labels_path else None
     namespace = str(at(manifest, ("metadata", "namespace")) or "")
     return {
         "labels": {key: value for key, value in labels.items() if not has_expression(f"{key}{value}")},
+        "annotations": annotations or {},
         "namespace": "" if has_expression(namespace) else namespace,
     }
 

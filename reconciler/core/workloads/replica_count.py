@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from reconciler.core.pods.gpu_parts import shares_gpu
 from reconciler.model.capacity import ClusterObservation, NonGpuPods, ReplicaShape
 from reconciler.model.placement import Placement
 from reconciler.text.wording import count
@@ -10,8 +11,8 @@ _NONE = NonGpuPods()
 
 
 def requests_devices(shape: ReplicaShape) -> bool:
-    """Return whether a replica requests an extended resource or claims a device."""
-    return bool(shape.devices) or shape.requests.extended
+    """Return whether a replica requests an extended resource, claims a device, or asks for a part of a GPU."""
+    return bool(shape.devices) or shape.requests.extended or shares_gpu(shape)
 
 
 def bound_replicas(placement: Placement, seen: ClusterObservation | None) -> int:

@@ -169,12 +169,12 @@ def _summed_up(placements: Mapping[PlacementName, Mapping[str, PodRecord]]) -> P
 
 def _has_gpus(pod: PodRecord) -> bool:
     """Return whether a pod may use GPUs now; a terminating one may as well."""
-    return bool(pod.node) and (bool(pod.holds) or bool(_gpus(pod)))
+    return bool(pod.node) and (bool(pod.holds) or pod.shares_gpu or bool(_gpus(pod)))
 
 
 def _gpu_pod(key: str, pod: PodRecord) -> GpuPod:
     namespace, _, name = key.partition("/")
-    return GpuPod(namespace=namespace, name=name, gpus=0 if pod.holds else _gpus(pod))
+    return GpuPod(namespace=namespace, name=name, gpus=0 if pod.holds or pod.shares_gpu else _gpus(pod))
 
 
 def _gpus(pod: PodRecord) -> int:

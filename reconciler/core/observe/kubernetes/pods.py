@@ -17,6 +17,7 @@ from reconciler.core.observe.kubernetes.ownership import (
     memberships,
 )
 from reconciler.core.observe.kubernetes.resources import Owner, owner_of
+from reconciler.core.pods.gpu_parts import gpu_part_obstacle
 from reconciler.core.pods.pod_affinity import pod_on_node
 from reconciler.core.pods.pod_requests import pod_requests
 from reconciler.core.pods.pod_shape import replica_shape
@@ -68,8 +69,10 @@ class PodRecord:
     holds: tuple[str, ...]
     # The `admission_key` of a gated pod; empty for others.
     admission: str = ""
-    # Whether it is a pod of a placement that asks for no device at all.
+    # Whether it is a pod of a placement that asks for no device at all, and for no part of one.
     helping: bool = False
+    # Whether it is a pod of a placement with a part of a GPU that only another scheduler counts.
+    shares_gpu: bool = False
     # Known of pods of placements that are not ready.
     waiting_reason: str = ""
     # Owners by its labels, beside its owner reference.
@@ -105,6 +108,7 @@ def read_pod(raw: Json, marks: Marks = BUILT_IN_MARKS, placement: PlacementName 
     ours = bool(placement) and not leaving
     ready = bool(node) and not leaving and _is_ready(status)
     requests = pod_requests(spec)
+    shares = bool(placement) and bool(gpu_part_obstacle(requests.amounts, metadata))
     groups = memberships(metadata, metadata.get("namespace", ""), marks)
     gated = not node and any(gate.get("name") != _ADMITTED for gate in spec.get("schedulingGates") or ())
     return PodRecord(
@@ -120,7 +124,8 @@ def read_pod(raw: Json, marks: Marks = BUILT_IN_MARKS, placement: PlacementName 
         shape=_shape(spec, metadata) if held or groups or (ours and not node) else None,
         claims=pod_claims(spec) if held or groups else NO_CLAIMS,
         holds=claims_held(metadata.get("namespace") or "", spec, status) if placement and node else (),
-        helping=ours and not requests.extended and not spec.get("resourceClaims"),
+        helping=ours and not requests.extended and not spec.get("resourceClaims") and not shares,
+        shares_gpu=shares,
         waiting_reason=pod_failures.describe_waiting(status, held.cause if held else "") if ours and not ready else "",
         belongs=labelled_owners(metadata, metadata.get("namespace", ""), marks),
         groups=groups,
