@@ -33,7 +33,9 @@ def test_every_resource_has_to_fit_on_the_same_node() -> None:
     )
     wanted = ReplicaShape(requests=Resources(amounts={**gpus(1).amounts, **resources(memory="8Gi").amounts}))
     assert room(*nodes).count(wanted, 5) == 0
-    assert room(*nodes).shortfall(wanted) == "none of 2 nodes has 1 GPU and 8Gi memory free together"
+    assert room(*nodes).shortfall(wanted) == (
+        "none of 2 nodes has 1 GPU and 8Gi memory free together (too little nvidia.com/gpu on 1 and memory on 1)"
+    )
 
 
 def test_a_node_that_counts_pods_holds_no_more_of_them() -> None:

@@ -56,6 +56,40 @@ def test_lack_of_a_gpu_is_named_before_any_other(name) -> None:
     assert lacking(*OTHERS, name) == f"needs {told} on one node, none is free on 1 node"
 
 
+@pytest.mark.parametrize(
+    ("nodes", "said"),
+    [
+        ([{"pods": 0, "cpu": 9}], "1 node at the limit of pods, so that none takes another one"),
+        (
+            [{"pods": 0, "cpu": 1}, {"pods": 0, "cpu": 9}],
+            "2 nodes at the limit of pods, so that none takes another one",
+        ),
+        (
+            [{"pods": 0, "cpu": 9}, {"pods": 5, "cpu": 1}, {"pods": 0, "cpu": 1}],
+            "none of 3 nodes has 2 cpu free together (too little cpu on 2 and pods on 2)",
+        ),
+        (
+            [{"pods": 0, "cpu": 9, "hugepages-2Mi": 2}, {"pods": 5, "cpu": 9}],
+            "none of 2 nodes has 2 cpu and 2 hugepages-2Mi free together (too little hugepages-2Mi on 1 and pods on 1)",
+        ),
+        (
+            [{"cpu": 9}, {"example.com/a": 9}],
+            "none of 2 nodes has 2 cpu and 2 example.com/a free together (too little example.com/a on 1 and cpu on 1)",
+        ),
+    ],
+    ids=["pods", "pods and cpu", "mixed", "huge pages", "extended"],
+)
+def test_what_each_node_lacks_is_named_where_every_amount_is_free_somewhere(
+    nodes: list[dict[str, int]], said: str
+) -> None:
+    free = [{name: parse_quantity(str(amount)) for name, amount in node.items()} for node in nodes]
+    pool = Pool(name="p", nodes=tuple(Node(name=f"n{at}", free=Resources(amounts=one)) for at, one in enumerate(free)))
+    room = ClusterCapacity(ClusterObservation(cluster=ClusterName("c"), observed_at=NOW, pools=(pool,)))
+    wanted = {name: parse_quantity("2") for node in nodes for name in node if name != "pods"}
+    assert room.count(ReplicaShape(requests=Resources(amounts=wanted)), 9) == 0
+    assert room.shortfall(ReplicaShape(requests=Resources(amounts=wanted))) == said
+
+
 def test_scarce_devices_are_named_before_what_every_node_has() -> None:
     assert lacking("cpu", "hugepages-2Mi", "rdma/hca_shared_devices_a").startswith("needs 1 rdma/hca_shared_devices_a")
     assert lacking("cpu", "hugepages-2Mi").startswith("needs 1 cpu")

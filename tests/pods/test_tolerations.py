@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from reconciler.core.pods.pod_shape import replica_shape
 from reconciler.core.pods.taints import toleration_faults
 from reconciler.model.workload import Json
 from tests.builders.fleet_files import FLEET, errors, load, policy
@@ -58,6 +59,27 @@ def test_what_kubernetes_takes_is_taken(toleration: dict[str, Json]) -> None:
     assert faults(toleration) == []
     written = json.dumps(toleration)
     assert errors(load({**FLEET, "policies/gpu.yaml": policy("gpu", f"{{tolerations: [{written}]}}")})) == []
+
+
+def timed(key: str, effect: str = "NoExecute") -> dict[str, Json]:
+    return {"key": key, "operator": "Exists", "effect": effect, "tolerationSeconds": 300}
+
+
+@pytest.mark.parametrize(
+    ("raw", "heeded"),
+    [
+        (timed("spot"), True),
+        (timed("example.com/node.kubernetes.io"), True),
+        ({**timed("spot"), "operator": "Equal", "value": "yes"}, True),
+        (timed(""), True),
+        (timed("node.kubernetes.io/not-ready"), False),
+        (timed("node.kubernetes.io/unreachable"), False),
+        ({"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"}, True),
+    ],
+)
+def test_a_toleration_for_a_time_counts_but_for_nodes_that_take_no_pods(raw: dict[str, Json], heeded: bool) -> None:
+    found = replica_shape({"tolerations": [raw]}).tolerations
+    assert [(each.key, each.seconds) for each in found] == [(raw["key"], None)] * heeded
 
 
 @pytest.mark.parametrize(("operator", "value", "wrong"), [("Gt", "5", 0), ("Lt", "five", 1), ("In", "5", 1)])

@@ -542,6 +542,8 @@ def test_a_placement_without_ordinals_of_its_own_is_refused() -> None:
 # What decides where replicas fit
 
 
-def test_a_toleration_that_ends_lets_no_replica_stay() -> None:
-    subset = Subset(name="spot", tolerations=(SPOT, replace(SPOT, effect="NoExecute", seconds=30)))
-    assert narrow_shape(PLACEMENT.shape, subset, CLUSTER).tolerations == (SPOT,)
+def test_a_toleration_for_a_time_lets_replicas_come_as_the_scheduler_does() -> None:
+    timed = replace(SPOT, effect="NoExecute", seconds=30)
+    unready = replace(timed, key="node.kubernetes.io/not-ready")
+    subset = Subset(name="spot", tolerations=(SPOT, timed, unready))
+    assert narrow_shape(PLACEMENT.shape, subset, CLUSTER).tolerations == (SPOT, replace(timed, seconds=None))

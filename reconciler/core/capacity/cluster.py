@@ -16,6 +16,7 @@ from reconciler.core.capacity import admission_defaults, topology_spread
 from reconciler.core.capacity.cluster_cache import ClusterCache
 from reconciler.core.capacity.devices import ClusterDevices, DeviceAllocation, with_extended_resources
 from reconciler.core.capacity.node import (
+    PODS,
     NodeCapacity,
     admits,
     admits_anywhere,
@@ -93,12 +94,23 @@ _MAX_FITS = 32
 """Shapes that a cluster keeps the pods of each node for."""
 
 
+_ADD_NODES = "free or add nodes there"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shortfall:
+    """Why no replica of a shape fits on a cluster, with numbers, and the remedy."""
+
+    message: str
+    remedy: str = _ADD_NODES
+
+
 @dataclass(slots=True)
 class FitCache:
     """Cached answers for one state of a cluster: counts of shapes up to a limit, and shortfalls."""
 
     counts: dict[tuple[Hashable, int], int] = field(default_factory=dict)
-    shortfalls: dict[Hashable, str] = field(default_factory=dict)
+    shortfalls: dict[Hashable, Shortfall] = field(default_factory=dict)
     fits: dict[Hashable, NodeFit] = field(default_factory=dict)
     kinds: list[int] = field(default_factory=list)
     """The kinds of the nodes by their labels and taints, once they have been told apart."""
@@ -128,12 +140,24 @@ def describe_shortage(shape: ReplicaShape, nodes: list[NodeCapacity]) -> str:
                 f"needs {format_amount(name, request)} on one node, largest has {format_amount(name, largest)} free"
                 f" ({format_amount(name, Quantity(summed))} over {count(len(nodes), 'node')})"
             )
+    lacking = [lacking_resources(node, shape) for node in nodes]
+    if all(PODS in names for names in lacking):
+        return f"{count(len(nodes), 'node')} at the limit of pods, so that none takes another one"
     together = join_names(amounts(shape.requests))
     fitting = sum(pods_fitting(node, shape) > 0 for node in nodes) if shape.apart else 0
     if fitting:
         return f"needs {together} free on each of {count(shape.group_size, 'node')}, {fitting} of {len(nodes)} has that"
     group = f" for {count(shape.group_size, 'pod')} of a group" if shape.group_size > 1 else ""
-    return f"none of {count(len(nodes), 'node')} has {together} free together{group}"
+    said = f"none of {count(len(nodes), 'node')} has {together} free together{group}"
+    numbers = Counter(name for names in lacking for name in names)
+    each = [f"{name} on {numbers[name]}" for name in sorted(numbers, key=_by_scarcity)]
+    return f"{said} (too little {join_names(each)})" if each else said
+
+
+def lacking_resources(node: NodeCapacity, shape: ReplicaShape) -> list[str]:
+    """Name the resources of which a node has too little for one pod, with `pods` at its limit of these."""
+    wanted = pod_usage(node, shape).amounts
+    return [name for name, amount in wanted.items() if amount > node.free.amounts.get(name, 0)]
 
 
 def format_amount(name: str, quantity: Quantity) -> str:
@@ -153,10 +177,6 @@ def _name_of(request: DeviceRequest) -> str:
 
 _MOST_REPLACEMENTS = 1000
 """Pods of a newcomer that are counted one by one in the place of evicted ones; beyond it none is certain."""
-_UNTOLERATED = "which the workload does not tolerate"
-"""The end of a shortfall that is due to taints alone."""
-_CONDITION = "which Kubernetes sets by the state of a node"
-"""The end of one that is due to taints that no workload should tolerate."""
 
 
 class ClusterCapacity:
@@ -379,13 +399,7 @@ class ClusterCapacity:
 
     def shortfall(self, shape: ReplicaShape) -> str:
         """Return with numbers why no replica fits."""
-        shape = self.admitted(shape)
-        key = shape.likeness, self.repelling_domains(shape)
-        cached = self._answers.shortfalls.get(key)
-        if cached is None:
-            self._answers.bound()
-            cached = self._answers.shortfalls[key] = self._shortfall(shape)
-        return cached
+        return self._cached_shortfall(shape).message
 
     def remedy(self, shape: ReplicaShape) -> str:
         """Return a remedy by which a replica would fit where none does."""
@@ -393,13 +407,16 @@ class ClusterCapacity:
             return WHOLE_GPUS_REMEDY
         if shape.obstacle:
             return "change what its pods, or the patch of its subset, ask for"
-        if admission_remedy := admission_defaults.admission_remedy(shape, self._observation):
-            return admission_remedy
-        if self.shortfall(shape).endswith(_UNTOLERATED):
-            return "tolerate the taint in its pods, or add nodes without it there"
-        if self.shortfall(shape).endswith(_CONDITION):
-            return "see the conditions of its nodes (kubectl describe nodes), or add nodes there"
-        return "free or add nodes there"
+        return admission_defaults.admission_remedy(shape, self._observation) or self._cached_shortfall(shape).remedy
+
+    def _cached_shortfall(self, shape: ReplicaShape) -> Shortfall:
+        shape = self.admitted(shape)
+        key = shape.likeness, self.repelling_domains(shape)
+        cached = self._answers.shortfalls.get(key)
+        if cached is None:
+            self._answers.bound()
+            cached = self._answers.shortfalls[key] = self._shortfall(shape)
+        return cached
 
     def admitted(self, shape: ReplicaShape) -> ReplicaShape:
         """Return a replica with the admission defaults of this cluster, and its DeviceClasses behind resources."""
@@ -505,32 +522,46 @@ class ClusterCapacity:
         nodes = list(nodes)
         return max(self._count_on_nodes(shape, limit, view_nodes) for view_nodes in device_views(shape, nodes))
 
-    def _shortfall(self, shape: ReplicaShape) -> str:
+    def _shortfall(self, shape: ReplicaShape) -> Shortfall:
         if shape.obstacle:
-            return shape.obstacle
+            return Shortfall(message=shape.obstacle)
         if not self._nodes:
-            return "no node is ready"
+            return Shortfall(message="no node is ready")
         chosen = [node for node in self._nodes if not node.one_of and selects_node(shape, node.labels, node.name)]
         if not chosen:
-            return f"no node has {describe_node_selector(shape)}"
+            return Shortfall(message=f"no node has {describe_node_selector(shape)}")
         admitted = [node for node in chosen if not untolerated_taint(shape.tolerations, node.taints)]
         if not admitted:
-            taints = [untolerated_taint(shape.tolerations, node.taints) for node in chosen]
-            # A taint that the workload may tolerate is the one to name: nodes under pressure are usually few.
-            taint = min(filter(None, taints), key=marks_condition)
-            why = _CONDITION if marks_condition(taint) else _UNTOLERATED
-            return f"{count(len(chosen), 'node')} tainted {taint}, {why}"
+            return self._tainted(shape, chosen)
         shut, coming = self.repelling_domains(shape)
         admitted = [node for node in admitted if not in_domains(node.labels, shut)]
         if not admitted:
-            return REPELLED_BY_EXISTING_PODS
+            return Shortfall(message=REPELLED_BY_EXISTING_PODS)
         obstacle = self._devices.obstacle(shape, (stock for node in admitted for stock in node.devices))
         if shape.rules is not None and not obstacle:
             obstacle = topology_spread.rules_obstacle(
                 shape, shape.rules, self._seats(shape, shape.group_size), self._moving
             )
         obstacle = obstacle or (REPELLED_BY_INCOMING_PODS if coming else "")
-        return obstacle or self._too_few_devices(shape, admitted) or describe_shortage(shape, admitted)
+        message = obstacle or self._too_few_devices(shape, admitted) or describe_shortage(shape, admitted)
+        return Shortfall(message=message)
+
+    @staticmethod
+    def _tainted(shape: ReplicaShape, nodes: Sequence[NodeCapacity]) -> Shortfall:
+        """Name the taint of nodes all of which have one that a shape does not tolerate."""
+        taints = [untolerated_taint(shape.tolerations, node.taints) for node in nodes]
+        # A taint that the workload may tolerate is the one to name: nodes under pressure are usually few.
+        taint = min(filter(None, taints), key=marks_condition)
+        tainted = f"{count(len(nodes), 'node')} tainted {taint}"
+        if marks_condition(taint):
+            return Shortfall(
+                message=f"{tainted}, which Kubernetes sets by the state of a node",
+                remedy="see the conditions of its nodes (kubectl describe nodes), or add nodes there",
+            )
+        return Shortfall(
+            message=f"{tainted}, which the workload does not tolerate",
+            remedy="tolerate the taint in its pods, or add nodes without it there",
+        )
 
     def _seats(self, shape: ReplicaShape, most: int) -> list[NodeInfo] | None:
         """List the nodes for a shape with pod rules; devices that several nodes share count for none."""

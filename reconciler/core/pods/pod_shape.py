@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from reconciler.core.pods.gpu_parts import gpu_part_obstacle
 from reconciler.core.pods.pod_affinity import pod_identities, pod_rules
 from reconciler.core.pods.pod_requests import pod_requests, unstated_requests
+from reconciler.core.pods.taints import scheduling_toleration
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.kubernetes.requirements import Requirement, Requirements
 from reconciler.model.kubernetes.scheduling import Toleration
@@ -79,14 +80,16 @@ def _merge_term(term: Requirements, selector: dict[str, str]) -> tuple[Requireme
 
 
 def tolerations(spec: Json) -> Iterator[Toleration]:
-    """Read the tolerations of a pod spec, without those that the API server adds."""
+    """Read the tolerations of a pod spec that the scheduler's filters heed."""
     for raw in spec.get("tolerations") or ():
-        # Those that the API server adds to each pod (not-ready, unreachable for 300 s) say nothing of the workload.
-        if raw.get("effect") == "NoExecute" and raw.get("tolerationSeconds") is not None:
-            continue
-        yield Toleration(
-            key=raw.get("key") or "",
-            operator=raw.get("operator") or "Equal",
-            value=raw.get("value") or "",
-            effect=raw.get("effect") or "",
+        toleration = scheduling_toleration(
+            Toleration(
+                key=raw.get("key") or "",
+                operator=raw.get("operator") or "Equal",
+                value=raw.get("value") or "",
+                effect=raw.get("effect") or "",
+                seconds=raw.get("tolerationSeconds"),
+            )
         )
+        if toleration is not None:
+            yield toleration

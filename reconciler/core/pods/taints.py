@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from reconciler.core.pods.label_syntax import is_label_key, is_label_value
 from reconciler.model.kubernetes.scheduling import Taint, Toleration
@@ -48,6 +49,20 @@ def toleration_faults(
         yield "value", f"{shortened(value)!r} cannot be the value of a taint", "try letters, digits, '-', '_' and '.'"
 
 
+def scheduling_toleration(toleration: Toleration) -> Toleration | None:
+    """Return a toleration as the scheduler's TaintToleration filter reads it; None if it only times evictions.
+
+    The filter passes `tolerationSeconds` over: the pod is evicted when that time is over
+    (DoNotScheduleTaintsFilterFunc and FindMatchingUntoleratedTaint in kubernetes 1.36
+    pkg/scheduler/framework/plugins/helper/taint.go). Nodes that are not ready or unreachable take no pods, so that
+    a timed toleration of their taints, as the API server adds to each pod (the DefaultTolerationSeconds plugin,
+    300 s), says nothing about where a workload may run.
+    """
+    if toleration.seconds is None:
+        return toleration
+    return None if marks_condition_key(toleration.key) else replace(toleration, seconds=None)
+
+
 def tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:
     """Return whether any toleration matches the taint. One with an unknown operator matches none."""
     return any(
@@ -73,7 +88,12 @@ def marks_condition(taint: Taint) -> bool:
 
     Such a taint goes with the state, and a workload is not meant to tolerate it.
     """
-    return taint.key.startswith(_OF_CONDITIONS)
+    return marks_condition_key(taint.key)
+
+
+def marks_condition_key(key: str) -> bool:
+    """Return whether taints of this key go with the state of a node."""
+    return key.startswith(_OF_CONDITIONS)
 
 
 def _compares(toleration: Toleration, taint: Taint) -> bool:

@@ -17,6 +17,7 @@ from reconciler.core.capacity.cluster_cache import ClusterCache
 from reconciler.core.pods.gpu_parts import gpu_part_obstacle
 from reconciler.core.pods.pod_shape import node_terms, tolerations
 from reconciler.core.pods.strategic_merge import Unmergeable, merge
+from reconciler.core.pods.taints import scheduling_toleration
 from reconciler.model.capacity import ClusterObservation, ReplicaShape
 from reconciler.model.kubernetes.requirements import Requirement, Requirements, all_met, equals
 from reconciler.model.kubernetes.scheduling import Labels
@@ -119,8 +120,8 @@ def with_subset_terms(shape: ReplicaShape, subset: Subset, cluster: Cluster) -> 
     terms = shape.node_terms
     if requirements:
         terms = tuple(term.also(requirements) for term in terms or (Requirements(),))
-    lasting = tuple(toleration for toleration in subset.tolerations if toleration.seconds is None)
-    return replace(shape, node_terms=terms, tolerations=shape.tolerations + lasting)
+    heeded = tuple(filter(None, map(scheduling_toleration, subset.tolerations)))
+    return replace(shape, node_terms=terms, tolerations=shape.tolerations + heeded)
 
 
 def narrow_shape(shape: ReplicaShape, subset: Subset, cluster: Cluster, *, cause: str = "") -> ReplicaShape:

@@ -64,6 +64,7 @@ def gang_refusal(
     if candidate.room < main.replicas:
         each = join_names(amounts(main.shape.requests)) or "nothing"
         message = f"needs {each} for each of {count(main.replicas, 'pod')}, has room for {candidate.room}"
+        message += "" if candidate.room else f": {room.shortfall(main.shape)}"
         message += capacity.describe_held(name, main.shape)
         remedy = remedies.remedy(room, seen, main.shape, main.replicas)
     else:
