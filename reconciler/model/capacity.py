@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from reconciler.errors import Problem
 from reconciler.model.ids import ClusterName, PlacementName, WorkloadId
+from reconciler.model.kubernetes.admission import LimitRangeItem, PodAdmission, ResourceQuota
 from reconciler.model.kubernetes.requirements import Requirements
 from reconciler.model.kubernetes.scheduling import (
     PodIdentity,
@@ -116,6 +117,8 @@ class ReplicaShape:
     """
     unstated: UnstatedRequests | None = None
     """Requests that the cluster's admission may add; None if unknown, or already added."""
+    admission: tuple[PodAdmission, ...] = ()
+    """What quotas and LimitRanges look at, one entry for each template that makes such pods; empty if unknown."""
     likeness: Hashable = field(init=False, repr=False, compare=False)
     """A hashable value that is equal for shapes with the same requirements."""
 
@@ -137,8 +140,9 @@ class ReplicaShape:
 
     @property
     def recorded(self) -> ReplicaShape:
-        """The shape without `who` and `unstated`, which are read anew for each decision and never recorded."""
-        return replace(self, who=(), unstated=None) if self.who or self.unstated else self
+        """The shape without `who`, `unstated` and `admission`, which are read for each decision and never recorded."""
+        known = self.who or self.unstated or self.admission
+        return replace(self, who=(), unstated=None, admission=()) if known else self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -408,6 +412,13 @@ class ClusterObservation:
     """RuntimeClasses by name; None where unknown."""
     limit_ranges: Mapping[str, Resources] | None = field(default_factory=dict)
     """Default requests of a container by namespace; None where unknown."""
+    limit_range_items: Mapping[str, tuple[LimitRangeItem, ...]] = field(default_factory=dict)
+    """Default limits of a container, and bounds of containers and pods, by namespace; none where `limit_ranges` is
+    None."""
+    quotas: Mapping[str, tuple[ResourceQuota, ...]] | None = field(default_factory=dict)
+    """ResourceQuotas by namespace, the same value while nothing in them changes; None where unknown."""
+    priority_class: str | None = ""
+    """The PriorityClass of pods that name none; empty for none, None where unknown."""
     node_pools: Mapping[str, NodePool] | None = None
     """Karpenter's NodePools by name, the same value while nothing in them changes; None where unknown."""
     stale: tuple[SignalFreshness, ...] = ()
@@ -416,6 +427,11 @@ class ClusterObservation:
     """Kinds of workloads, and of what their pods follow from, whose objects are unknown now."""
     changed_at: datetime | None = None
     """When the newest of its changes was heard, where that is after `observed_at`: one watch may be behind others."""
+
+    @property
+    def has_pod_bounds(self) -> bool:
+        """Whether quotas or LimitRanges may refuse pods, or may be there unseen."""
+        return bool(self.quotas or self.limit_range_items) or self.quotas is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -450,6 +466,11 @@ class Observed:
     def limit_ranges(self) -> bool:
         """Whether any cluster has LimitRanges."""
         return any(observation.limit_ranges for observation in self.clusters.values())
+
+    @property
+    def has_pod_bounds(self) -> bool:
+        """Whether quotas or LimitRanges of any cluster may refuse pods."""
+        return any(observation.has_pod_bounds for observation in self.clusters.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -114,7 +114,7 @@ def test_a_burst_goes_where_nobody_keeps_its_pods_off_and_forgets_the_labels() -
     (change,) = plan(short(5, replica=replica), observed(keeping())).changes
     assert change.action is Action.PLACE
     assert change.placement.replicas == 2
-    assert change.placement.shape == replace(replica, who=(), unstated=None)
+    assert change.placement.shape == replica.recorded
 
 
 def test_a_drained_burst_is_not_moved_to_where_its_pods_are_kept_off() -> None:

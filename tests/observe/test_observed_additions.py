@@ -54,6 +54,26 @@ def test_what_the_cluster_adds_to_pods_is_read() -> None:
     assert seen.limit_ranges == {"llm": Resources(amounts=given)}
 
 
+def test_quotas_and_bounds_of_namespaces_are_read() -> None:
+    seen = observed("""
+limitRanges:
+- {namespace: llm, name: pods, type: Pod, max: {cpu: 8}}
+resourceQuotas:
+- {namespace: llm, name: gpus, hard: {pods: 4}, used: {pods: 2}, scopes: [NotTerminating]}
+- {namespace: llm, name: high, hard: {pods: 4},
+   scopeSelector: [{scopeName: PriorityClass, operator: In, values: [high]}]}
+defaultPriorityClass: normal
+""")
+    (item,), quotas = seen.limit_range_items["llm"], (seen.quotas or {})["llm"]
+    assert (item.limit_range, item.of_pod, item.most) == ("pods", True, (("cpu", parse_quantity("8")),))
+    assert [(quota.name, [str(scope) for scope in quota.scopes]) for quota in quotas] == [
+        ("gpus", ["NotTerminating"]),
+        ("high", ["PriorityClass=high"]),
+    ]
+    assert quotas[0].used.amounts == {"pods": parse_quantity("2")}
+    assert (quotas[1].used.amounts, seen.priority_class, seen.limit_ranges) == ({}, "normal", {})
+
+
 def test_of_runtime_classes_that_are_left_out_nobody_knows_and_of_limit_ranges_there_are_none() -> None:
     assert (observed().runtime_classes, observed().limit_ranges) == (None, {})
     assert observed("runtimeClasses: []\n").runtime_classes == {}

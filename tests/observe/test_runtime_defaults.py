@@ -61,8 +61,21 @@ def test_a_limit_range_is_seen_by_what_it_gives_to_containers() -> None:
     made.apply(Resource.LIMIT_RANGES, limits("a", of_container(cpu="1"), {"type": "Pod", "max": {"cpu": "8"}}))
     made.apply(Resource.LIMIT_RANGES, limits("b", of_container(cpu="500m", memory="1Gi")))
     made.apply(Resource.LIMIT_RANGES, limits("c", of_container(cpu="2"), namespace="other"))
-    assert made.apply(Resource.LIMIT_RANGES, limits("d", {"type": "Pod", "max": {"cpu": "8"}})) is ChangeEffect.NOTHING
+    claims = {"type": "PersistentVolumeClaim", "max": {"storage": "8Gi"}}
+    assert made.apply(Resource.LIMIT_RANGES, limits("d", claims)) is ChangeEffect.NOTHING
     assert seen(made).limit_ranges == {"llm": amounts(cpu="1", memory="1Gi"), "other": amounts(cpu="2")}
+
+
+def test_a_limit_range_is_seen_by_its_bounds_on_containers_and_pods() -> None:
+    made = ClusterState()
+    given = {"type": "Container", "default": {"cpu": "2"}, "maxLimitRequestRatio": {"cpu": "4"}}
+    made.apply(Resource.LIMIT_RANGES, limits("a", given, {"type": "Pod", "max": {"cpu": "8"}, "min": {"cpu": "1"}}))
+    of_containers, of_pods = seen(made).limit_range_items["llm"]
+    assert (of_containers.of_pod, of_pods.of_pod, of_pods.limit_range) == (False, True, "a")
+    assert dict(of_containers.default) == amounts(cpu="2").amounts
+    assert dict(of_containers.ratio) == amounts(cpu="4").amounts
+    assert (dict(of_pods.most), dict(of_pods.least)) == (amounts(cpu="8").amounts, amounts(cpu="1").amounts)
+    assert seen(made).limit_ranges == {}
 
 
 def test_an_amount_that_no_container_can_request_hides_no_other_limit_range() -> None:

@@ -45,6 +45,8 @@ from reconciler.core.capacity.pod_anti_affinity import (
     in_domains,
     repels,
 )
+from reconciler.core.capacity.pod_quotas import PodQuotas
+from reconciler.core.capacity.shortfall import Shortfall
 from reconciler.core.capacity.topology_spread import NodeInfo
 from reconciler.core.pods.gpu_parts import WHOLE_GPUS_REMEDY, shares_gpu
 from reconciler.core.pods.node_affinity import describe_node_selector, selects_node
@@ -92,17 +94,6 @@ _MANY = 10**6
 """More pods than any domain holds."""
 _MAX_FITS = 32
 """Shapes that a cluster keeps the pods of each node for."""
-
-
-_ADD_NODES = "free or add nodes there"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shortfall:
-    """Why no replica of a shape fits on a cluster, with numbers, and the remedy."""
-
-    message: str
-    remedy: str = _ADD_NODES
 
 
 @dataclass(slots=True)
@@ -194,12 +185,14 @@ class ClusterCapacity:
         nodes: list[NodeCapacity] | None = None,
         allocated: DeviceAllocation | None = None,
         moving: Iterable[PodRules] = (),
+        quotas: PodQuotas | None = None,
     ) -> None:
         """Take the observed free capacity, or `nodes` with the remaining capacity."""
         self._observation = observation
         self._devices = ClusterDevices(observation.device_classes)
         self._allocated = allocated or DeviceAllocation()
         self._moving = tuple(moving)
+        self._quotas = quotas or PodQuotas(observation)
         self._listed_nodes = nodes
         self._answers = FitCache() if nodes is not None else FIT_CACHES.of(observation)
         self._begun = self._answers.fits
@@ -211,6 +204,8 @@ class ClusterCapacity:
         self._changed_nodes: list[int] = []
         self._latest: tuple[ReplicaShape, NodeFit] | None = None
         """The latest shape whose nodes were counted after a change, and what each of them holds."""
+        self._latest_defaulted: tuple[ReplicaShape, ReplicaShape] | None = None
+        """The latest shape that quotas were asked about, and the same with the admission defaults of the cluster."""
         self._repels_some = False
         """Whether it matters whose pods they are, of shapes that are alike."""
 
@@ -233,7 +228,11 @@ class ClusterCapacity:
     def copy(self) -> ClusterCapacity:
         """Return a copy, for a trial."""
         other = ClusterCapacity(
-            self._observation, [replace(node) for node in self._nodes], self._allocated.copy(), self._moving
+            self._observation,
+            [replace(node) for node in self._nodes],
+            self._allocated.copy(),
+            self._moving,
+            self._quotas.copy(),
         )
         other._answers.kinds = self._answers.kinds
         other._columns = None if self._columns is None else self._columns.copy(other._nodes)
@@ -246,7 +245,13 @@ class ClusterCapacity:
         return other
 
     def count(self, shape: ReplicaShape, limit: int) -> int:
-        """Count the replicas of a shape that fit, up to `limit`. A replica is a whole group of pods or nothing."""
+        """Count the replicas of a shape that fit, up to `limit`. A replica is a whole group of pods or nothing.
+
+        Quotas of the namespace that its pods go to bound it, whatever the nodes have free.
+        """
+        limit = min(limit, self._quotas.fits(self._defaulted(shape)) // shape.group_size)
+        if not limit:
+            return 0
         latest = self._latest_fit(shape)
         if latest is not None and not self._moving:
             return latest.count(limit)
@@ -279,6 +284,15 @@ class ClusterCapacity:
 
     def take(self, shape: ReplicaShape, replicas: int) -> None:
         """Take the capacity of replicas, as far as there is any: nodes may be lost. Unknown defaults count as none."""
+        self.charge(shape, replicas * shape.group_size)
+        self.take_nodes(shape, replicas)
+
+    def charge(self, shape: ReplicaShape, pods: int) -> None:
+        """Count pods that do not exist yet as used in the quotas of their namespace; a negative number frees it."""
+        self._quotas.take(self._defaulted(shape), pods)
+
+    def take_nodes(self, shape: ReplicaShape, replicas: int) -> None:
+        """Take the capacity of replicas on nodes alone, for pods that their quotas count already."""
         fit = self._latest_fit(shape)
         if fit is not None:
             self._change(shape)
@@ -319,6 +333,7 @@ class ClusterCapacity:
 
         Their nodes are unknown. Claimed devices are not released, since their holders are unknown.
         """
+        self.charge(shape, -replicas * shape.group_size)
         shape = self.admitted(shape)
         self._change(shape)
         self._count_anew()
@@ -333,6 +348,7 @@ class ClusterCapacity:
 
     def release_evicted(self, shape: ReplicaShape, replicas: int, newcomer: ReplicaShape) -> None:
         """Release the capacity of evicted replicas that a newcomer gets for certain, wherever the replicas ran."""
+        self.charge(shape, -replicas * shape.group_size)
         shape, newcomer = self.admitted(shape), self.admitted(newcomer)
         self._change(shape)
         self._count_anew()
@@ -410,13 +426,28 @@ class ClusterCapacity:
         return admission_defaults.admission_remedy(shape, self._observation) or self._cached_shortfall(shape).remedy
 
     def _cached_shortfall(self, shape: ReplicaShape) -> Shortfall:
-        shape = self.admitted(shape)
+        refused, shape = self.refused_pods(shape, 1), self.admitted(shape)
+        if refused is not None and not shape.obstacle:
+            return refused
         key = shape.likeness, self.repelling_domains(shape)
         cached = self._answers.shortfalls.get(key)
         if cached is None:
             self._answers.bound()
             cached = self._answers.shortfalls[key] = self._shortfall(shape)
         return cached
+
+    def refused_pods(self, shape: ReplicaShape, replicas: int) -> Shortfall | None:
+        """Say why admission lets in fewer replicas of a shape than these; None where it lets in all."""
+        return self._quotas.refusal(self._defaulted(shape), replicas * shape.group_size)
+
+    def _defaulted(self, shape: ReplicaShape) -> ReplicaShape:
+        """Return a replica with the admission defaults of this cluster, if its quotas are to be asked about it."""
+        if shape.unstated is None or not shape.admission or not self._observation.has_pod_bounds:
+            return shape
+        if self._latest_defaulted is None or self._latest_defaulted[0] is not shape:
+            defaulted = admission_defaults.with_admission_defaults(shape, self._observation)
+            self._latest_defaulted = shape, defaulted
+        return self._latest_defaulted[1]
 
     def admitted(self, shape: ReplicaShape) -> ReplicaShape:
         """Return a replica with the admission defaults of this cluster, and its DeviceClasses behind resources."""

@@ -20,7 +20,7 @@ from reconciler.core.capacity.cluster import ClusterCapacity
 from reconciler.core.capacity.cluster_cache import ClusterCache
 from reconciler.core.capacity.gpu_models import gpus_of_pod
 from reconciler.core.capacity.node import keep_to_domain
-from reconciler.core.capacity.pod_anti_affinity import merged_identities
+from reconciler.core.capacity.pod_anti_affinity import merged_shape
 from reconciler.core.expressions.dialect import has_expression
 from reconciler.core.pods.pod_affinity import pod_identities
 from reconciler.core.pods.pod_shape import replica_shape
@@ -374,7 +374,9 @@ def _of_job_set(manifest: Mapping[str, Json], kind: WorkloadKind, pods: list[Tem
 
 def _shape(manifest: Mapping[str, Json], pods: TemplatePods) -> ReplicaShape:
     """Read the shape of pods; the rules between them are evaluated with all pods of the object."""
-    return replace(replica_shape(pods.spec), who=template_identities(manifest, pods.place))
+    shape = replica_shape(pods.spec)
+    admission = tuple(each._replace(namespace=_namespace(manifest)) for each in shape.admission)
+    return replace(shape, who=template_identities(manifest, pods.place), admission=admission)
 
 
 def _namespace(manifest: Mapping[str, Json]) -> str:
@@ -394,5 +396,5 @@ def merge_shapes(shapes: Iterable[tuple[ReplicaShape, int]]) -> ShapeCounts:
     sums: dict[Hashable, tuple[ReplicaShape, int]] = {}
     for shape, number in shapes:
         first, before = sums.get(shape.likeness, (shape, 0))
-        sums[shape.likeness] = replace(shape, who=merged_identities((first, shape))), before + number
+        sums[shape.likeness] = merged_shape(shape, first), before + number
     return tuple(sorted(sums.values(), key=lambda pair: -gpus_of_pod(pair[0])))

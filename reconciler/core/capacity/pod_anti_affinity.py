@@ -7,6 +7,7 @@ The scheduler admits no pod to a domain of a label in which an existing pod has 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from reconciler.core.capacity.cluster_cache import ClusterCache
 from reconciler.model.capacity import ClusterObservation, ReplicaShape
@@ -58,9 +59,10 @@ ANTI_AFFINITY_PODS = ClusterCache[AntiAffinityPods](AntiAffinityPods)
 """The anti-affinity of each cluster as it was last observed."""
 
 
-def merged_identities(shapes: Iterable[ReplicaShape]) -> tuple[PodIdentity, ...]:
-    """Return the pod identities of these shapes for pod rules, each once and sorted."""
-    return tuple(sorted({who for shape in shapes for who in shape.who}))
+def merged_shape(shape: ReplicaShape, other: ReplicaShape) -> ReplicaShape:
+    """Return one of two shapes that are alike, with what rules and quotas look at in the pods of both."""
+    admission = tuple(dict.fromkeys((*other.admission, *shape.admission)))
+    return replace(shape, who=tuple(sorted({*other.who, *shape.who})), admission=admission)
 
 
 def in_domains(labels: Mapping[str, str], shut: Iterable[Domain]) -> bool:

@@ -12,13 +12,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 from reconciler.core.capacity import admission_defaults
 from reconciler.core.capacity.exclusive_topology import TopologyDomains, read_exclusive_topology, template_identities
 from reconciler.core.capacity.gpu_models import gpus_of_pod, uses_gpus
 from reconciler.core.capacity.gpu_requests import gpu_pod_shape
-from reconciler.core.capacity.pod_anti_affinity import merged_identities
+from reconciler.core.capacity.pod_anti_affinity import merged_shape
 from reconciler.core.capacity.shared_topology import (
     COMPUTE_DOMAIN,
     NVLINK_DOMAIN,
@@ -29,7 +28,9 @@ from reconciler.core.capacity.shared_topology import (
     shared_domains,
     topology_obstacles,
 )
+from reconciler.core.expressions.dialect import has_expression
 from reconciler.core.pods.label_selectors import reject_mixed_rules
+from reconciler.core.pods.pod_admission import volume_claim
 from reconciler.core.pods.pod_affinity import pod_on_node
 from reconciler.core.pods.pod_shape import replica_shape
 from reconciler.core.pods.resource_claims import TemplateRecord, pod_claims, read_template, with_claims
@@ -61,6 +62,8 @@ _ONE_CHANNEL = TemplateRecord(
 https://github.com/NVIDIA/k8s-dra-driver-gpu, templates/compute-domain-workload-claim-template.tmpl.yaml.
 """
 
+_VOLUMES = path("spec.volumeClaimTemplates")
+"""The claims that a StatefulSet makes with each pod."""
 _NO_REQUESTS = ReplicaShape(requests=Resources())
 MALFORMED = (AttributeError, LookupError, TypeError, ValueError)
 """Errors from reading a manifest that no API server has validated."""
@@ -192,7 +195,11 @@ def request_requirements(
     if request.ask is not None:
         gpu_shape, nodes = gpu_pod_shape(request.ask, seen, dedicated=request.terms.dedicated), request.ask.nodes
         tolerations = next((part.shape.tolerations for part in pods.parts if uses_gpus(part.shape)), ())
-        shape = replace(gpu_shape, tolerations=tuple(dict.fromkeys((*tolerations, *gpu_shape.tolerations))))
+        stated = tuple(
+            dict.fromkeys(each for part in pods.parts if uses_gpus(part.shape) for each in part.shape.admission)
+        )
+        tolerated = tuple(dict.fromkeys((*tolerations, *gpu_shape.tolerations)))
+        shape = replace(gpu_shape, tolerations=tolerated, admission=stated)
         return PodRequirements(main=PodSet(shape=shape, replicas=nodes, apart=nodes > 1))
     return requirements_of(pods, request.spec)
 
@@ -265,16 +272,38 @@ def pods_of_spec(spec: DeploySpec, kinds: Kinds = NO_KINDS) -> ManifestPods:
             pod_sets = tuple(PodSet(shape=shape, replicas=number) for shape, number in apart.loose)
         loose += pod_sets
     shared += compute_domains(claiming, (manifests[name] for name in named if name in manifests))
+    around = _namespace_around(spec)
+
+    def completed(shape: ReplicaShape) -> ReplicaShape:
+        return reject_mixed_rules(within_namespace(shape, around), pods)
+
     return ManifestPods(
-        parts=tuple(replace(part, shape=reject_mixed_rules(part.shape, pods)) for part in parts),
+        parts=tuple(replace(part, shape=completed(part.shape)) for part in parts),
         strange=tuple(strange),
         gangs=tuple(gangs),
         domains=tuple(domains),
         loose=tuple(loose) if domains else (),
         marked=dict(marked),
-        shared=tuple(unit.with_shapes(partial(reject_mixed_rules, pods=pods)) for unit in shared),
+        shared=tuple(unit.with_shapes(completed) for unit in shared),
         uncounted_topology=uncounted,
     )
+
+
+def _namespace_around(spec: DeploySpec) -> str:
+    """Return the namespace of objects that name none (`engines.target_namespace`); empty where the spec names none."""
+    charts = {chart.name: chart.release_namespace for chart in spec.helm}
+    manifests = {resource.name: at(resource.manifest, ("metadata", "namespace")) for resource in spec.manifests}
+    named = [charts.get(step.name) for step in spec.steps if step.type is StepType.HELM]
+    named += [manifests.get(step.name) for step in spec.steps if step.type is StepType.MANIFEST]
+    return next((name for name in named if isinstance(name, str) and name and not has_expression(name)), "")
+
+
+def within_namespace(shape: ReplicaShape, namespace: str) -> ReplicaShape:
+    """Return a shape whose pods go to a namespace where they name none; the same object where they name one."""
+    if not namespace or all(stated.namespace for stated in shape.admission):
+        return shape
+    admission = (each if each.namespace else each._replace(namespace=namespace) for each in shape.admission)
+    return replace(shape, admission=tuple(admission))
 
 
 def largest_shape(spec: DeploySpec, kinds: Kinds) -> ReplicaShape | None:
@@ -297,9 +326,10 @@ def pod_shape(
     }
     metadata = {**metadata, "annotations": annotations}
     shape = admission_defaults.with_included_runtime_class(replica_shape(pods_made.spec, metadata), others)
-    return with_manifest_claims(
-        replace(shape, who=template_identities(manifest, pods_made.place)), pods_made, manifest, others
-    )
+    volumes = tuple(volume_claim(claim.get("spec") or {}) for claim in at(manifest, _VOLUMES) or ())
+    admission = tuple(stated._replace(volumes=(*stated.volumes, *volumes)) for stated in shape.admission)
+    who = template_identities(manifest, pods_made.place)
+    return with_manifest_claims(replace(shape, who=who, admission=admission), pods_made, manifest, others)
 
 
 RUNTIME_REMEDY = (
@@ -377,7 +407,7 @@ def _pod_sets(
             shape = replace(shape, obstacle=f"{obstacles[position]}, {UNCOUNTABLE}")
         shaped.append((template_pods, shape))
         earlier = parts.get(shape.likeness)
-        shape = replace(shape, who=merged_identities((shape, earlier.shape))) if earlier else shape
+        shape = merged_shape(shape, earlier.shape) if earlier else shape
         pods.append((shape.likeness, pod_on_node(template_pods.spec, metadata)))
         parts[shape.likeness] = PodSet(
             shape=shape, replicas=template_pods.replicas + (earlier.replicas if earlier else 0)

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 from reconciler.core.capacity.cluster import ClusterCapacity
 from reconciler.core.capacity.node import node_capacities, pods_fitting
+from reconciler.core.capacity.shortfall import ADD_NODES
 from reconciler.core.pods.node_affinity import selects_node
 from reconciler.core.pods.taints import untolerated_taint
 from reconciler.model.capacity import ClusterObservation, ReplicaShape
 from reconciler.model.kubernetes.scheduling import Taint, Toleration
 from reconciler.text.wording import sanitize
 
-ADD_NODES = "free or add nodes there"
 _TOLERATE_ALL = (Toleration(operator="Exists"),)
 
 
@@ -25,6 +25,8 @@ def remedy(
     """
     if room.admitted(shape).obstacle:
         return room.remedy(shape)
+    if (refused := room.refused_pods(shape, wanted)) is not None:
+        return refused.remedy
     shape = room.admitted(shape)
     taint = _blocking_taint(room, seen, shape, wanted)
     if taint is None:

@@ -48,7 +48,7 @@ def with_added_nodes(cluster: Cluster, seen: ClusterObservation, within: timedel
 def _holds(nodes: ScalableNodes, seen: ClusterObservation, shape: ReplicaShape) -> bool:
     """Return whether one node of a kind, by itself, holds a pod of this shape."""
     alone = ClusterCapacity(replace(seen, pools=(_pool(nodes, 0, 1),)))
-    return bool(alone.count(replace(shape, group_size=1), 1))
+    return bool(alone.count(replace(shape, group_size=1, admission=()), 1))
 
 
 def _pool(nodes: ScalableNodes, index: int, number: int) -> Pool:

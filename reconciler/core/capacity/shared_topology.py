@@ -28,7 +28,7 @@ from reconciler.core.capacity.cluster import ClusterCapacity
 from reconciler.core.capacity.exclusive_topology import ShapeCounts, merge_shapes
 from reconciler.core.capacity.gpu_models import gpus_of_pod
 from reconciler.core.capacity.node import keep_to_domain
-from reconciler.core.capacity.remedies import ADD_NODES
+from reconciler.core.capacity.shortfall import ADD_NODES
 from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.core.workloads.builtin_kinds import Kinds, kind_of
 from reconciler.core.workloads.kueue_pod_sets import (

@@ -116,6 +116,7 @@ def measure(
         now=now,
         gangs=gang_workloads(desired),
         limit_ranges=observed.limit_ranges,
+        pod_bounds=observed.has_pod_bounds,
     )
     known = {} if before is None else _still_known(before, desired, observed, history, now)
     if before is not None and len(known) == len(before.demands):
@@ -148,6 +149,8 @@ def _still_known(
     that last for a while, or a sample that no window looks at any more.
     """
     if before.desired is not desired or now < before.now or before.observed.limit_ranges != observed.limit_ranges:
+        return {}
+    if before.observed.has_pod_bounds != observed.has_pod_bounds:
         return {}
     times = {
         name: (before.at(name), seen_at(observed, name, now))
@@ -204,6 +207,7 @@ def counted_workload(
         now=now,
         gangs=gang_workloads(desired),
         limit_ranges=bool(observation.limit_ranges),
+        pod_bounds=observation.has_pod_bounds,
     )
     return measurement.counted(workload, observation)
 
@@ -283,6 +287,8 @@ class _Measurement:
     gangs: Mapping[WorkloadId, GangWorkload | None]
     limit_ranges: bool
     """Whether any cluster has LimitRanges."""
+    pod_bounds: bool
+    """Whether quotas or LimitRanges of any cluster may refuse pods."""
     primaries: dict[ClusterName, _Primary | str] = field(default_factory=dict)
     """Each primary, or why it is unseen."""
     timed_asks: dict[str, tuple[ReplicaRequest, ...]] = field(default_factory=dict)
@@ -458,7 +464,12 @@ class _Measurement:
     ) -> WorkloadObservation:
         """Complete the shape of a replica with what its template leaves to clusters; of a copy that is one run, all."""
         shaped = with_primary_shape(
-            seen, template, self.desired.kinds, ranges=self.limit_ranges, classes=primary.runtime_classes
+            seen,
+            template,
+            self.desired.kinds,
+            ranges=self.limit_ranges,
+            classes=primary.runtime_classes,
+            workspace=self.desired.workspaces[template.workspace] if self.pod_bounds else None,
         )
         return _as_one_run(shaped) if template.runs_once and template.copy == 1 else shaped
 

@@ -15,17 +15,20 @@ from reconciler.core.schema import yaml
 from reconciler.core.schema.errors import validation_findings
 from reconciler.core.schema.observation import (
     ContainerFile,
+    LimitRangeFile,
     NodeFile,
     ObjectFile,
     ObservationFile,
     PlacedFile,
     PoolFile,
     ReplicaFile,
+    ResourceQuotaFile,
     WorkloadFile,
 )
 from reconciler.core.schema.strict_model import resources
 from reconciler.core.workloads.containers import summary_of
-from reconciler.core.workloads.runtime_defaults import by_namespace
+from reconciler.core.workloads.resource_quotas import quotas_by_namespace, read_scopes
+from reconciler.core.workloads.runtime_defaults import LimitRange, bounds_by_namespace, by_namespace
 from reconciler.errors import InvalidInput, Problem
 from reconciler.model.capacity import (
     BlockedReplicas,
@@ -43,6 +46,7 @@ from reconciler.model.capacity import (
     WorkloadObservation,
 )
 from reconciler.model.ids import ClusterName, PlacementName
+from reconciler.model.kubernetes.admission import LimitRangeItem, PodAdmission, ResourceQuota
 from reconciler.model.kubernetes.scheduling import PodOnNode, RuntimeClass, Taint, UnstatedRequests, sorted_amounts
 from reconciler.model.rollout import EngineReport, ReportedSource
 from reconciler.model.signal import ReplicaRequest
@@ -127,6 +131,13 @@ def _observation(value: Json) -> tuple[ClusterObservation | None, tuple[Finding,
         limit_ranges=by_namespace(
             (f"{limits.namespace}/", resources(limits.default_request)) for limits in file.limit_ranges
         ),
+        limit_range_items=bounds_by_namespace(
+            (f"{limits.namespace}/", _bounds(limits)) for limits in file.limit_ranges
+        ),
+        quotas=quotas_by_namespace(
+            (f"{quota.namespace}/{quota.name}", _quota(quota)) for quota in file.resource_quotas
+        ),
+        priority_class=file.default_priority_class,
         node_pools=_node_pools(file),
     )
     return observation, (*_from_the_future(file), *_repeated_node_pools(file))
@@ -323,6 +334,27 @@ def _runtime_classes(file: ObservationFile) -> dict[str, RuntimeClass] | None:
     }
 
 
+def _bounds(file: LimitRangeFile) -> LimitRange:
+    """Read the default limits and the bounds of a LimitRange."""
+    stated = (file.default, file.min, file.max, file.max_limit_request_ratio)
+    default, least, most, ratio = (tuple(sorted(resources(part).amounts.items())) for part in stated)
+    item = LimitRangeItem(
+        limit_range=file.name, of_pod=file.type == "Pod", default=default, least=least, most=most, ratio=ratio
+    )
+    return LimitRange(items=(item,) if default or least or most or ratio else ())
+
+
+def _quota(file: ResourceQuotaFile) -> ResourceQuota:
+    """Read a ResourceQuota."""
+    expressions = (scope.model_dump(mode="json", by_alias=True) for scope in file.scope_selector)
+    return ResourceQuota(
+        name=file.name,
+        hard=resources(file.hard),
+        used=resources(file.used),
+        scopes=tuple(read_scopes(file.scopes, expressions)),
+    )
+
+
 def _node_pools(file: ObservationFile) -> dict[str, NodePool] | None:
     """Read the NodePools; None where the file does not list them."""
     if file.node_pools is None:
@@ -361,6 +393,7 @@ def _shape(file: ReplicaFile, namespace: str) -> ReplicaShape:
         obstacle=obstacle or gpu_part_obstacle(requests.amounts, {"labels": file.labels}),
         who=pod_identities({"labels": file.labels, "namespace": namespace}) if file.labels else (),
         unstated=_unstated_requests(file),
+        admission=(PodAdmission(namespace=namespace),),
     )
 
 

@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from reconciler.core.capacity.pod_requirements import largest_shape, pods_of_spec
+from reconciler.core.capacity.pod_requirements import largest_shape, pods_of_spec, within_namespace
+from reconciler.core.engines.deployment import target_namespace
 from reconciler.core.workloads.builtin_kinds import Kinds
 from reconciler.model.capacity import ReplicaShape, WorkloadObservation
 from reconciler.model.cluster import Category
+from reconciler.model.kubernetes.admission import PodAdmission
 from reconciler.model.kubernetes.scheduling import RuntimeClass
-from reconciler.model.workload import WorkloadTemplate
+from reconciler.model.policy import Workspace
+from reconciler.model.workload import DeploySpec, WorkloadTemplate
 
 
 def with_primary_shape(
@@ -24,12 +27,14 @@ def with_primary_shape(
     *,
     ranges: bool,
     classes: Mapping[str, RuntimeClass] | None = None,
+    workspace: Workspace | None = None,
 ) -> WorkloadObservation:
     """Complete the shape of a replica where replicas are missing.
 
     The template's RuntimeClass and containers without requests are added where clusters may add anything for them:
     `ranges` tells that some cluster has LimitRanges. Node selectors and tolerations of the primary's own RuntimeClass,
-    one of `classes`, are taken off, for other clusters add their own.
+    one of `classes`, are taken off, for other clusters add their own. With its `workspace` the shape gets what quotas
+    and LimitRanges look at as the template has it, where that is known: it is the template that is deployed.
     """
     shape = seen.shape
     # 1. No replica is missing, so that the shape is not needed.
@@ -38,15 +43,36 @@ def with_primary_shape(
     # 2. The observation lacks the values that the template leaves to clusters.
     if shape.unstated is None:
         named = any(prerequisite.category is Category.RUNTIME_CLASSES for prerequisite in template.prerequisites)
-        if not named and not ranges:
-            return seen
-        shape = _with_template(shape, template, kinds)
+        shape = _with_template(shape, template, kinds) if named or ranges else shape
     # 3. The primary's RuntimeClass has added to the pods that were seen.
     name = shape.unstated.runtime_class if shape.unstated is not None else ""
     runtime_class = (classes or {}).get(name)
     if runtime_class is not None and (runtime_class.node_selector or runtime_class.tolerations):
         shape = _without(shape, name, runtime_class, template, kinds)
+    # 4. Quotas or LimitRanges of some cluster may refuse the pods.
+    if workspace is not None:
+        shape = replace(shape, admission=template_admission(template, workspace, kinds) or shape.admission)
     return seen if shape is seen.shape else replace(seen, shape=shape)
+
+
+_KNOWN: dict[int, tuple[DeploySpec, tuple[PodAdmission, ...]]] = {}
+"""The answers of `template_admission`, by the identity of the spec. Losing them costs time only."""
+_MOST_KNOWN = 16_384
+
+
+def template_admission(template: WorkloadTemplate, workspace: Workspace, kinds: Kinds) -> tuple[PodAdmission, ...]:
+    """Return what quotas and LimitRanges look at in the pods that stand for a replica; empty where it is unknown."""
+    known = _KNOWN.get(id(template.spec))
+    if known is not None and known[0] is template.spec:
+        return known[1]
+    largest = largest_shape(template.spec, kinds)
+    if largest is not None:
+        largest = within_namespace(largest, target_namespace(template.spec, workspace))
+    if len(_KNOWN) >= _MOST_KNOWN:
+        _KNOWN.clear()
+    answer = () if largest is None else largest.admission
+    _KNOWN[id(template.spec)] = template.spec, answer
+    return answer
 
 
 def _with_template(shape: ReplicaShape, template: WorkloadTemplate, kinds: Kinds) -> ReplicaShape:

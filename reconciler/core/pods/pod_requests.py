@@ -77,11 +77,11 @@ def _raise_to(peak: dict[str, Quantity], level: Mapping[str, Quantity]) -> None:
 
 _LIMIT_RANGER = "kubernetes.io/limit-ranger"
 """The annotation in which the API server lists the defaults that a LimitRange gave to a pod."""
-_OF_CONTAINER = re.compile(r"(?:^|[:;] )([^:;]+) request for (init )?container ([^;]+)")
+_OF_CONTAINER = re.compile(r"(?:^|[:;] )([^:;]+) (request|limit) for (init )?container ([^;]+)")
 
 _ContainerRequests = tuple[frozenset[str], Mapping[str, Quantity]]
 """Resources that a container requests itself, and amounts that it got by default."""
-_Defaults = Mapping[tuple[bool, str], frozenset[str]]
+LimitRangerDefaults = Mapping[tuple[bool, str], frozenset[str]]
 """Resources that a LimitRange has set, by whether the container is an init container, and its name."""
 
 
@@ -91,7 +91,7 @@ def unstated_requests(spec: Json, metadata: Json = None) -> UnstatedRequests:
     An init container without requests counts only where all later containers have some: else it takes no more than
     these do.
     """
-    given = _limit_ranger_defaults((metadata or {}).get("annotations") or {})
+    given = limit_ranger_defaults(metadata, "request")
     own = [
         _container_requests(container, given.get((False, container.get("name", "")), frozenset()))
         for container in spec.get("containers") or ()
@@ -148,7 +148,8 @@ def _container_requests(container: Json, given: frozenset[str]) -> _ContainerReq
     return frozenset(requests.keys() - given), {name: requests[name] for name in given if name in requests}
 
 
-def _limit_ranger_defaults(annotations: Mapping[str, str]) -> _Defaults:
-    """Parse ``LimitRanger plugin set: cpu, memory request for container server; ...``."""
-    entries = _OF_CONTAINER.findall(annotations.get(_LIMIT_RANGER) or "")
-    return {(bool(early), name.strip()): frozenset(names.strip().split(", ")) for names, early, name in entries}
+def limit_ranger_defaults(metadata: Json, kind: str) -> LimitRangerDefaults:
+    """Parse ``LimitRanger plugin set: cpu, memory request for container server; ...``; `kind` is request or limit."""
+    text = ((metadata or {}).get("annotations") or {}).get(_LIMIT_RANGER) or ""
+    entries = (found for found in _OF_CONTAINER.findall(text) if found[1] == kind)
+    return {(bool(early), name.strip()): frozenset(names.strip().split(", ")) for names, _, early, name in entries}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from reconciler.core.pods.gpu_parts import gpu_part_obstacle
+from reconciler.core.pods.pod_admission import pod_admission
 from reconciler.core.pods.pod_affinity import pod_identities, pod_rules
 from reconciler.core.pods.pod_requests import pod_requests, unstated_requests
 from reconciler.core.pods.taints import scheduling_toleration
@@ -36,6 +37,7 @@ def replica_shape(spec: Json, metadata: Json = None) -> ReplicaShape:
         obstacle=obstacle or gpu_part_obstacle(requests.amounts, metadata),
         who=pod_identities(metadata),
         unstated=unstated_requests(spec, metadata),
+        admission=(pod_admission(spec, metadata),),
     )
 
 

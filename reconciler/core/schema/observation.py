@@ -239,10 +239,35 @@ class RuntimeClassFile(Strict):
 
 
 class LimitRangeFile(Strict):
-    """The default requests of containers in a namespace, as of a LimitRange."""
+    """The defaults and bounds of a LimitRange in a namespace, for each container or for each pod."""
 
     namespace: Text
-    default_request: Amounts
+    name: str = Field("", description="Its name, for refusals.")
+    type: Literal["Container", "Pod"] = Field("Container", description="What it is about: each container or each pod.")
+    default_request: Amounts = Field({}, description="Requests of a container that states none.")
+    default: Amounts = Field({}, description="Limits of a container that states none.")
+    min: Amounts = Field({}, description="The least that may be requested.")
+    max: Amounts = Field({}, description="The most that a limit may be.")
+    max_limit_request_ratio: Amounts = Field({}, description="The most that a limit may be, in requests.")
+
+
+class ScopeFile(Strict):
+    """An expression of the scope selector of a ResourceQuota."""
+
+    scope_name: Text
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
+    values: list[str] = Field([])
+
+
+class ResourceQuotaFile(Strict):
+    """A ResourceQuota."""
+
+    namespace: Text
+    name: Text
+    hard: Amounts = Field(description="Its status.hard.")
+    used: Amounts = Field({}, description="Its status.used; a resource that is left out lets nothing in.")
+    scopes: list[str] = Field([], description="Its spec.scopes.")
+    scope_selector: list[ScopeFile] = Field([], description="Its spec.scopeSelector.matchExpressions.")
 
 
 class NodePoolFile(Strict):
@@ -296,7 +321,9 @@ class ObservationFile(Strict):
     runtime_classes: list[RuntimeClassFile] | None = Field(
         None, description="All RuntimeClasses of the cluster; if left out, pods that name a RuntimeClass do not fit."
     )
-    limit_ranges: list[LimitRangeFile] = Field([], description="Default requests of its LimitRanges.")
+    limit_ranges: list[LimitRangeFile] = Field([], description="Defaults and bounds of its LimitRanges.")
+    resource_quotas: list[ResourceQuotaFile] = Field([], description="All ResourceQuotas of the cluster.")
+    default_priority_class: str = Field("", description="The PriorityClass with globalDefault; empty for none.")
     node_pools: list[NodePoolFile] | None = Field(
         None,
         description=(

@@ -518,7 +518,7 @@ class CandidateFinder:
         return (
             self._working_plan.memory.request_kind(entry, self._engines, helm=self._observed.helm),
             anti_affinity,
-            self.capacity.namespaces_with_defaults(clusters, shapes),
+            self.capacity.admission(clusters, shapes),
         )
 
     def burst_kind(self, template: WorkloadTemplate, shape: ReplicaShape) -> tuple[Hashable, ...] | None:
@@ -541,13 +541,13 @@ class CandidateFinder:
         if has_own:
             return None
         own, likeness = self._likeness(workload, template, shape)
-        clusters = self._inputs.reach.named(workload) if self.capacity.has_defaults or own.who else ()
+        clusters = self._inputs.reach.named(workload) if self.capacity.has_admission or own.who else ()
         return (
             id(self._ranking.order(workload)),  # which the ranking keeps; `order` may be of this moment alone
             kind,
             likeness,
             self.capacity.repelling_domains(clusters, [own]) if own.who else None,
-            self.capacity.namespaces_with_defaults(clusters, [own]),
+            self.capacity.admission(clusters, [own]),
         )
 
     def _likeness(

@@ -45,10 +45,12 @@ from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.units import divided_gang, placement_needs
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.observe.demand import unseen
+from reconciler.core.observe.primary_shape import template_admission
 from reconciler.core.workloads import replica_count
 from reconciler.errors import Bug
 from reconciler.model.capacity import ClusterObservation, ReplicaShape
 from reconciler.model.cluster import ScalableNodes
+from reconciler.model.demand import Demand
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
 from reconciler.model.placement import Placement
 from reconciler.model.request import RequestRecord
@@ -169,7 +171,8 @@ class FleetCapacity:
         if flying.total or flying.going:
             return None
         classes = (seen.device_classes, seen.extended_resources, seen.runtime_classes)
-        return seen.pools, seen.closed, *classes, seen.limit_ranges, seen.node_pools
+        bounds = seen.limit_ranges, seen.limit_range_items, seen.quotas, seen.priority_class
+        return seen.pools, seen.closed, *classes, *bounds, seen.node_pools
 
     def room(
         self,
@@ -207,21 +210,34 @@ class FleetCapacity:
         domains = [room.repelling_domains(shape) for room in rooms for shape in named]
         return tuple(domains) if any(shut or coming for shut, coming in domains) else None
 
-    def namespaces_with_defaults(self, clusters: Iterable[ClusterName], pods: Iterable[ReplicaShape]) -> Hashable:
-        """Return the namespaces of pods if a LimitRange of a cluster may add to their requests; None if none does."""
-        if self._defaulting_clusters.isdisjoint(clusters):
+    def admission(self, clusters: Iterable[ClusterName], pods: Iterable[ReplicaShape]) -> Hashable:
+        """Return what admission of a cluster looks at in pods beyond their requests; None if it looks at nothing.
+
+        Those are their namespaces, if a LimitRange of a cluster may add to their requests, and all that its quotas and
+        the bounds of its LimitRanges may be about.
+        """
+        defaulting = not self._defaulting_clusters.isdisjoint(clusters)
+        bounding = not self._bounding_clusters.isdisjoint(clusters)
+        if not defaulting and not bounding:
             return None
-        return tuple(frozenset(owner.namespace for owner in shape.who) for shape in pods)
+        return tuple(
+            (frozenset(owner.namespace for owner in shape.who), shape.admission if bounding else ()) for shape in pods
+        )
 
     @property
-    def has_defaults(self) -> bool:
-        """Whether a LimitRange of any cluster may add to the requests of pods."""
-        return bool(self._defaulting_clusters)
+    def has_admission(self) -> bool:
+        """Whether admission of any cluster may add to pods, or refuse them."""
+        return bool(self._defaulting_clusters or self._bounding_clusters)
 
     @cached_property
     def _defaulting_clusters(self) -> frozenset[ClusterName]:
         """The clusters where a LimitRange may add to the requests of pods."""
         return frozenset(name for name, seen in self._observed.clusters.items() if seen.limit_ranges)
+
+    @cached_property
+    def _bounding_clusters(self) -> frozenset[ClusterName]:
+        """The clusters where quotas or LimitRanges may refuse pods."""
+        return frozenset(name for name, seen in self._observed.clusters.items() if seen.has_pod_bounds)
 
     def _repelling_clusters(self) -> Collection[ClusterName]:
         """Name the clusters with pods that may repel others; clusters with changed capacity are evaluated again."""
@@ -269,11 +285,13 @@ class FleetCapacity:
         To be called before anything is asked.
         """
         for placement in placements:
-            seen, shape = self._observed.clusters.get(placement.cluster), placement.shape
+            seen = self._observed.clusters.get(placement.cluster)
             if seen is not None:
                 ended = self._ended.setdefault(placement.cluster, {})
-                _, replicas = ended.get(shape.likeness, (shape, 0))
-                ended[shape.likeness] = shape, replicas + replica_count.bound_replicas(placement, seen)
+                shape = self._with_admission(placement)
+                key = shape.likeness, shape.admission
+                _, replicas = ended.get(key, (shape, 0))
+                ended[key] = shape, replicas + replica_count.bound_replicas(placement, seen)
 
     def _note(self, cluster: ClusterName) -> None:
         self._allocated[cluster] += 1
@@ -325,7 +343,7 @@ class FleetCapacity:
         shared = self._shared_domains(placement) if needed is None else needed.shared
         if shared:
             for pods in pods_in_domains(room, shared, parts):
-                room.take(*pods)
+                room.take_nodes(*pods)
             return ()
         return tuple(parts) if needed is not None and needed.others else ((placement.shape, replicas),)
 
@@ -375,9 +393,10 @@ class FleetCapacity:
             room.release(shape, replicas)
         alike: dict[Hashable, tuple[ReplicaShape, ReplicaShape, int]] = {}
         for placement, newcomer in left:
-            key = placement.shape.likeness, newcomer.likeness
+            shape = self._with_admission(placement)
+            key = shape.likeness, shape.admission, newcomer.likeness
             *_, replicas = alike.get(key, (0,))
-            alike[key] = placement.shape, newcomer, replicas + replica_count.bound_replicas(placement, seen)
+            alike[key] = shape, newcomer, replicas + replica_count.bound_replicas(placement, seen)
         for shape, newcomer, replicas in alike.values():
             room.release_evicted(shape, replicas, newcomer)
         flying = self._flight(cluster, gone) if gone else self._working_plan.in_flight(cluster)
@@ -390,8 +409,36 @@ class FleetCapacity:
             parts += coming
         parts += flying.going
         for shape, replicas in tightest_first(room, parts, lambda part: part[0]):
-            room.take(shape, replicas)
+            room.take_nodes(shape, replicas)
+        for placement, _ in flying.replicas if seen.has_pod_bounds else ():
+            for shape, pods in self._uncreated(placement, seen):
+                room.charge(shape, pods)
         return room
+
+    def _uncreated(self, placement: Placement, seen: ClusterObservation) -> Iterator[ShapeReplicas]:
+        """Yield the pods of a placement that do not exist yet, so that no quota counts them; of each shape at most all.
+
+        Which pods of a gang exist is unknown.
+        """
+        needed, pending = self.needs(placement), seen.pending_pods.get(placement.name)
+        exist = replica_count.bound_pods(placement, seen)[0] + (pending.replicas if pending is not None else 0)
+        if needed is not None:
+            for part in needed.parts:
+                yield part.shape, min(part.replicas, max(0, needed.pods - exist))
+            return
+        yield self._with_admission(placement), max(0, placement.replicas * placement.shape.group_size - exist)
+
+    def _with_admission(self, placement: Placement) -> ReplicaShape:
+        """Return the shape of a placement with what quotas look at, by its template, or by its pods on the primary."""
+        seen = self._observed.clusters.get(placement.cluster)
+        template = self._desired.templates.get(placement.workload)
+        workspace = self._desired.workspaces.get(placement.workload.workspace)
+        if seen is None or not seen.has_pod_bounds or template is None or workspace is None:
+            return placement.shape
+        demand = self._inputs.demands.get(placement.workload)
+        shown = demand.shape.admission if isinstance(demand, Demand) and demand.shape is not None else ()
+        admission = template_admission(template, workspace, self._desired.kinds) or shown
+        return replace(placement.shape, admission=admission)
 
     def _flight(self, cluster: ClusterName, gone: Mapping[str, Placement]) -> InFlight:
         """Return the replicas in flight in a cluster, less some placements and their pods."""

@@ -8,6 +8,7 @@ from reconciler.core.capacity.cluster import ClusterCapacity
 from reconciler.core.capacity.gangs import GangWorkload
 from reconciler.core.capacity.pod_requirements import PodRequirements
 from reconciler.core.capacity.shared_topology import DomainShortage, assign_shared_domains
+from reconciler.core.capacity.shortfall import ADD_NODES
 from reconciler.core.decide.candidates.free_capacity import FleetCapacity
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.model.candidate import Candidate
@@ -64,19 +65,24 @@ def gang_refusal(
     if candidate.room < main.replicas:
         each = join_names(amounts(main.shape.requests)) or "nothing"
         message = f"needs {each} for each of {count(main.replicas, 'pod')}, has room for {candidate.room}"
+        refused = room.refused_pods(main.shape, main.replicas)
         message += "" if candidate.room else f": {room.shortfall(main.shape)}"
-        message += capacity.describe_held(name, main.shape)
+        message += f"; {refused.message}" if refused is not None and candidate.room else ""
+        message += "" if refused is not None else capacity.describe_held(name, main.shape)
         remedy = remedies.remedy(room, seen, main.shape, main.replicas)
     else:
         parts = tightest_first(room, need.parts, lambda part: part.room[0])
         fitting = room.fitting_in_order(part.room for part in parts)
         if fitting == len(parts):
             return _without_domains(inputs, capacity, name, room, need) or _without_shared_domains(name, room, need)
-        part = parts[fitting]
+        part, left = parts[fitting], room.copy()
+        for before in parts[:fitting]:
+            left.take(*before.room)
         pods = f"{count(part.replicas, 'pod')} with {join_names(amounts(part.shape.requests))}"
         message = room.shortfall(part.room[0]) if part.apart else f"has no room for {pods} beside the rest of it"
-        message += capacity.describe_held(name, part.room[0])
-        remedy = remedies.remedy(room, seen, *part.room)
+        refused = left.refused_pods(*part.room)
+        message += f"; {refused.message}" if refused is not None else capacity.describe_held(name, part.room[0])
+        remedy = refused.remedy if refused is not None else remedies.remedy(room, seen, *part.room)
     return Refusal(cluster=name, reason=Reason.NO_CAPACITY, message=message, remedy=remedy)
 
 
@@ -86,7 +92,7 @@ def _without_domains(
     """Say why there are no topology domains for groups that want their own, beside the pods that want none."""
     if not need.domains:
         return None
-    seen, left, message, remedy = inputs.observed.clusters[cluster], room, "", remedies.ADD_NODES
+    seen, left, message, remedy = inputs.observed.clusters[cluster], room, "", ADD_NODES
     nodes, taken = exclusive_topology.TOPOLOGY_NODES.of(seen), dict[str, list[tuple[str, str]]]()
     for wanted in need.domains:
         used, others = capacity.domains(cluster, wanted), need.marked.get(wanted.mark, 0)

@@ -11,6 +11,7 @@ from functools import partial
 
 from reconciler.core.capacity import remedies
 from reconciler.core.capacity.gpu_requests import describe_gpus, gpu_shapes, missing_gpus
+from reconciler.core.capacity.shortfall import ADD_NODES
 from reconciler.core.decide.candidates.cluster_obstacles import obstacle
 from reconciler.core.decide.candidates.finder import CandidateFinder, describe_first_remedy, why_not
 from reconciler.core.decide.candidates.gpr_limits import beyond_limits
@@ -117,7 +118,7 @@ class _Reserve:
         if any(room.count(option, 1) for option in options):
             return None
         message = room.shortfall(options[0]) if options else missing_gpus(self.ask, seen)
-        remedy = remedies.remedy(room, seen, options[0], 1, deployed=False) if options else remedies.ADD_NODES
+        remedy = remedies.remedy(room, seen, options[0], 1, deployed=False) if options else ADD_NODES
         return Refusal(cluster=name, reason=Reason.NO_CAPACITY, message=message, remedy=remedy)
 
     def _reserve(self, name: ClusterName) -> None:

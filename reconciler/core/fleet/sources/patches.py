@@ -47,7 +47,9 @@ def _patched(spec: DeploySpec, ref: WorkloadRef | None, patches: Iterable[Manife
     return replace(spec, manifests=manifests)
 
 
-_PATCHED = ("requests", "node_selector", "node_terms", "tolerations", "devices", "rules", "group_size", "apart")
+_PATCHED = (
+    "requests", "node_selector", "node_terms", "tolerations", "devices", "rules", "group_size", "apart", "admission",
+)  # fmt: skip # a table
 """Fields of a shape that the objects of a template state."""
 
 

@@ -100,6 +100,7 @@ _SHAPE_PARTS = (
     ("obstacle",),
     ("who",),
     ("unstated",),
+    ("admission",),
 )
 """Fields of a shape that change together; a subset changes neither the size of a group nor its spread over nodes."""
 
@@ -189,6 +190,8 @@ def patched_shape(
             continue
         if part == ("unstated",) and seen.unstated is None:
             shown = own  # only the template states it
+        if part == ("admission",):
+            shown = own  # what is deployed counts, not what the primary made of it
         if shown == own:
             changes |= zip(part, after, strict=True)
         elif before != after or (labels and part == ("rules",) and seen.rules is not None):

@@ -35,10 +35,18 @@ from reconciler.core.observe.kubernetes.resources import (
 from reconciler.core.observe.kubernetes.workloads import Members, observe_workloads, other_objects
 from reconciler.core.pods.resource_claims import extended_resources, read_claim, read_class, read_template
 from reconciler.core.workloads.builtin_kinds import BUILT_IN, NO_KINDS, Kinds
-from reconciler.core.workloads.runtime_defaults import by_namespace, read_limit_range, read_runtime_class
+from reconciler.core.workloads.resource_quotas import quotas_by_namespace, read_resource_quota
+from reconciler.core.workloads.runtime_defaults import (
+    bounds_by_namespace,
+    by_namespace,
+    read_default_priority_class,
+    read_limit_range,
+    read_runtime_class,
+)
 from reconciler.core.workloads.watch import ChangeEffect, ResourcePart, namespace_of_key
 from reconciler.model.capacity import ClusterObservation, DeviceStock, NodePool
 from reconciler.model.ids import ClusterName
+from reconciler.model.kubernetes.admission import ResourceQuota
 from reconciler.model.manifest_source import WorkloadSource
 from reconciler.model.workload import Json, WorkloadRef
 
@@ -80,6 +88,8 @@ class ClusterState:
         self._classes = RecordStore(read_class, ChangeEffect.CAPACITY)
         self._runtime_classes = RecordStore(read_runtime_class, ChangeEffect.CAPACITY)
         self._limit_ranges = RecordStore(read_limit_range, ChangeEffect.CAPACITY)
+        self._quotas = RecordStore(read_resource_quota, ChangeEffect.CAPACITY)
+        self._priority_classes = RecordStore(read_default_priority_class, ChangeEffect.CAPACITY)
         self._node_pools = RecordStore(read_node_pool, ChangeEffect.CAPACITY)
         self._templates = RecordStore(read_template, ChangeEffect.DEMAND, self._followed)
         self._parts: dict[Watched, ResourcePart] = {
@@ -93,6 +103,8 @@ class ClusterState:
             Resource.CLASSES: self._classes,
             Resource.RUNTIME_CLASSES: self._runtime_classes,
             Resource.LIMIT_RANGES: self._limit_ranges,
+            Resource.QUOTAS: self._quotas,
+            Resource.PRIORITY_CLASSES: self._priority_classes,
             Resource.NODE_POOLS: self._node_pools,
             Resource.TEMPLATES: self._templates,
         }
@@ -101,6 +113,7 @@ class ClusterState:
         self._stocks = NodeDevices()
         self._in_stock: tuple[object, Mapping[str, tuple[DeviceStock, ...]]] = (None, {})
         self._pools_by_name: tuple[int, Mapping[str, NodePool]] = (0, {})
+        self._quotas_by_namespace: tuple[int, Mapping[str, tuple[ResourceQuota, ...]]] = (0, {})
 
     def follow(
         self,
@@ -266,7 +279,16 @@ class ClusterState:
             runtime_classes=None
             if Resource.RUNTIME_CLASSES in unknown
             else dict(sorted(self._runtime_classes.records.items())),
-            limit_ranges=None if Resource.LIMIT_RANGES in unknown else by_namespace(self._limit_ranges.records.items()),
+            limit_ranges=None
+            if Resource.LIMIT_RANGES in unknown
+            else by_namespace((key, record.defaults) for key, record in self._limit_ranges.records.items()),
+            limit_range_items={}
+            if Resource.LIMIT_RANGES in unknown
+            else bounds_by_namespace(self._limit_ranges.records.items()),
+            quotas=None if Resource.QUOTAS in unknown else self._known_quotas(),
+            priority_class=None
+            if Resource.PRIORITY_CLASSES in unknown
+            else min(self._priority_classes.records.values(), default=""),
             node_pools=None if Resource.NODE_POOLS in unknown else self._known_node_pools(),
         )
 
@@ -282,6 +304,12 @@ class ClusterState:
         if self._pools_by_name[0] != self._node_pools.version:
             self._pools_by_name = self._node_pools.version, dict(sorted(self._node_pools.records.items()))
         return self._pools_by_name[1]
+
+    def _known_quotas(self) -> Mapping[str, tuple[ResourceQuota, ...]]:
+        """Return the quotas by namespace, the same object until one of them changes."""
+        if self._quotas_by_namespace[0] != self._quotas.version:
+            self._quotas_by_namespace = self._quotas.version, quotas_by_namespace(self._quotas.records.items())
+        return self._quotas_by_namespace[1]
 
     def _devices(self) -> Mapping[str, tuple[DeviceStock, ...]]:
         """Return the device stock of nodes, summed up again after a change."""

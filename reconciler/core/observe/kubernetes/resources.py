@@ -41,6 +41,8 @@ class Resource(ServedResource, Enum):
     CLASSES = ("resource.k8s.io", ("v1", "v1beta2", "v1beta1"), "deviceclasses", "DeviceClass", NEVER_EMPTY)
     RUNTIME_CLASSES = ("node.k8s.io", ("v1",), "runtimeclasses", "RuntimeClass", NEVER_EMPTY)
     LIMIT_RANGES = ("", ("v1",), "limitranges", "LimitRange", NEVER_EMPTY)
+    QUOTAS = ("", ("v1",), "resourcequotas", "ResourceQuota", OPTIONAL)
+    PRIORITY_CLASSES = ("scheduling.k8s.io", ("v1",), "priorityclasses", "PriorityClass", OPTIONAL)
     NODE_POOLS = ("karpenter.sh", ("v1",), "nodepools", "NodePool", NEVER_EMPTY)
     RUNTIMES = (TRAINER, ("v1alpha1",), "trainingruntimes", "TrainingRuntime", OPTIONAL)
     CLUSTER_RUNTIMES = (TRAINER, ("v1alpha1",), "clustertrainingruntimes", "ClusterTrainingRuntime", OPTIONAL)
@@ -119,8 +121,8 @@ def rights(resource: Watched) -> str:
 DEVICES = frozenset({Resource.SLICES, Resource.CLAIMS, Resource.CLASSES})
 """The resources that have to be complete before any device counts as free."""
 
-ADDITIONS = frozenset({Resource.RUNTIME_CLASSES, Resource.LIMIT_RANGES})
-"""The resources that add to created pods."""
+ADDITIONS = frozenset({Resource.RUNTIME_CLASSES, Resource.LIMIT_RANGES, Resource.QUOTAS, Resource.PRIORITY_CLASSES})
+"""The resources that add to created pods, or bound how many may be created."""
 
 CAPACITY = frozenset({Resource.NODES, Resource.PODS}) | DEVICES | ADDITIONS
 """The resources that are watched in every cluster."""

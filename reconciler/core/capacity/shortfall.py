@@ -1,0 +1,15 @@
+"""Why no replica, or fewer than are wanted, fit on a cluster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+ADD_NODES = "free or add nodes there"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shortfall:
+    """Why no replica of a shape fits on a cluster, or fewer than are wanted, with numbers, and the remedy."""
+
+    message: str
+    remedy: str = ADD_NODES

@@ -1,0 +1,94 @@
+"""What admission in a namespace holds against new pods: ResourceQuotas, and the bounds of LimitRanges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import NamedTuple
+
+from reconciler.model.kubernetes.requirements import Requirement
+from reconciler.model.kubernetes.scheduling import Amounts
+from reconciler.model.units import Resources
+
+
+class ContainerResources(NamedTuple):
+    """The resources that one container states, zeros included; a limit stands for a missing request."""
+
+    name: str
+    requests: Amounts = ()
+    limits: Amounts = ()
+    early: bool = False
+    """Whether it is an init container."""
+    sidecar: bool = False
+    """Whether it is an init container that goes on running."""
+
+
+class VolumeClaim(NamedTuple):
+    """A PersistentVolumeClaim that is made with a pod, or deployed beside it."""
+
+    storage_class: str = ""
+    """Empty for the default of the cluster."""
+    attributes_class: str = ""
+    """Its VolumeAttributesClass; empty for none."""
+    storage: Amounts = ()
+    """Its request for `storage`; empty where it states none."""
+
+
+class PodAdmission(NamedTuple):
+    """The properties of a pod that quotas and LimitRanges of its namespace look at."""
+
+    namespace: str
+    """Empty where unknown."""
+    containers: tuple[ContainerResources, ...] = ()
+    """Init containers come first, each kind in its order; none where unknown."""
+    requests: Amounts = ()
+    """Requests of the pod as a whole (1.34)."""
+    limits: Amounts = ()
+    """Limits of the pod as a whole (1.34)."""
+    runtime_class: str = ""
+    """The RuntimeClass that it names, which adds its overhead; empty for none."""
+    overhead: Amounts = ()
+    """The overhead that the pod states itself."""
+    priority_class: str = ""
+    """The PriorityClass that it names; empty for the default of its cluster."""
+    terminating: bool = False
+    """Whether it has an `activeDeadlineSeconds`."""
+    crosses_namespaces: bool = False
+    """Whether its pod affinity or anti-affinity names namespaces."""
+    claims: int = 0
+    """ResourceClaims that are made for it."""
+    volumes: tuple[VolumeClaim, ...] = ()
+    """PersistentVolumeClaims that are made for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceQuota:
+    """A ResourceQuota of a namespace, as the API server enforces it."""
+
+    name: str
+    hard: Resources = field(default_factory=Resources)
+    """The most of each resource, the lower one of `spec.hard` and `status.hard`."""
+    used: Resources = field(default_factory=Resources)
+    """What is used of each; one that is not named has not been counted yet, and the API server admits nothing of it."""
+    since: datetime | None = None
+    """When its use last changed, as far as its managed fields tell; else when it was created."""
+    scopes: tuple[Requirement, ...] = ()
+    """Its scopes by name; a scope without an operator of its own is `Exists`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitRangeItem:
+    """Bounds of a LimitRange on each container, or on each pod as a whole."""
+
+    limit_range: str
+    """The name of the LimitRange."""
+    of_pod: bool = False
+    """Whether it bounds pods; else their containers."""
+    default: Amounts = ()
+    """Limits that a container gets which states none."""
+    least: Amounts = ()
+    """`min`."""
+    most: Amounts = ()
+    """`max`."""
+    ratio: Amounts = ()
+    """`maxLimitRequestRatio`."""
