@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 
 from reconciler.core.workloads.builtin_kinds import BUILT_IN
-from reconciler.model.kubernetes.workload_kind import Count, Mark, Path, PodTemplate, WorkloadKind
+from reconciler.model.kubernetes.workload_kind import Count, EndStatus, Mark, Path, PodTemplate, WorkloadKind
 
 
 def kind_table(name: str) -> str:
@@ -22,6 +22,8 @@ def kind_table(name: str) -> str:
             return head + "".join(numbers())
         case "minimums":
             return "| kind | pods of a group that are enough |\n|---|---|\n" + "".join(minimums())
+        case "ends":
+            return "| kind | complete by | failed by |\n|---|---|---|\n" + "".join(ends())
         case _:
             raise ValueError(f"no table of kinds is called {name!r}")
 
@@ -55,6 +57,24 @@ def numbers() -> Iterator[str]:
         for kind in BUILT_IN.values()
         if kind.wraps
     )
+
+
+def ends() -> Iterator[str]:
+    """Yield a row for each way in which a status says that a run is over."""
+    alike: dict[str, list[str]] = {}
+    for kind in BUILT_IN.values():
+        if kind.end is not None:
+            cells = f"{_said(kind.end, kind.end.complete)} | {_said(kind.end, kind.end.failed)}"
+            if kind.end.spoiled is not None:
+                field, values = kind.end.spoiled
+                cells += f", and by {code(field)} {' or '.join(f'`{value}`' for value in values)}"
+            alike.setdefault(cells, []).append(unique_name(kind))
+    yield from (f"| {', '.join(names)} | {cells} |\n" for cells, names in alike.items())
+
+
+def _said(end: EndStatus, words: tuple[str, ...]) -> str:
+    listed = ", ".join(f"`{word}`" for word in words)
+    return f"{code(end.word)} {listed}" if end.word else f"condition {listed}"
 
 
 def minimums() -> Iterator[str]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from reconciler.core.observe.kubernetes.cluster_state import ClusterState
 from reconciler.core.observe.kubernetes.ownership import BUILT_IN_MARKS
-from reconciler.core.observe.kubernetes.resources import CustomResource, Resource, custom_resources
+from reconciler.core.observe.kubernetes.resources import CustomResource, Resource, custom_resources, placed_resources
 from reconciler.core.workloads.builtin_kinds import BUILT_IN
 from reconciler.core.workloads.watch import ChangeEffect
 from reconciler.model.capacity import ClusterObservation, FailedObject, GpuPod, SucceededPods
@@ -21,18 +21,21 @@ from tests.builders.kube_objects import NO_GPU, pod
 AT = datetime(2026, 11, 20, 10, 5, tzinfo=UTC)
 LABEL = "overspill.dev/placement"
 TRAIN_JOBS = WorkloadRef(namespace="", name="", kind="TrainJob", group="trainer.kubeflow.org")
-(RESOURCE,) = custom_resources({TRAIN_JOBS})
+(RESOURCE,) = placed_resources({TRAIN_JOBS})
 PODS = {"jobset.sigs.k8s.io/jobset-name": "llm"}
 END = "2026-11-20T10:04:00Z"
 UNLABELLED = {"TrainJob"}
 """Kinds whose controllers hand on no label that an object of theirs can have."""
 
 
-def train_job(placement: str = "llm-1", *, complete: str = "", name: str = "llm", namespace: str = "demo") -> Json:
+def train_job(
+    placement: str = "llm-1", *, complete: str = "", name: str = "llm", namespace: str = "demo", uid: str = ""
+) -> Json:
     labels = {LABEL: placement} if placement else {}
     condition = {"type": "Complete", "status": complete, "lastTransitionTime": END}
     status = {"conditions": [{"type": "Suspended", "status": "False"}, *([condition] if complete else [])]}
-    return {"metadata": {"name": name, "namespace": namespace, "labels": labels}, "spec": {}, "status": status}
+    metadata = {"name": name, "namespace": namespace, "labels": labels, "uid": uid}
+    return {"metadata": metadata, "spec": {}, "status": status}
 
 
 def worker(name: str = "a", on: str = "gpu-1", **fields: object) -> Json:
@@ -40,7 +43,7 @@ def worker(name: str = "a", on: str = "gpu-1", **fields: object) -> Json:
 
 
 def watching(*raws: tuple[Resource | CustomResource, Json]) -> ClusterState:
-    made = ClusterState(unlabelled={TRAIN_JOBS})
+    made = ClusterState(placed={TRAIN_JOBS})
     for resource, raw in raws:
         made.apply(resource, raw)
     return made
@@ -116,8 +119,25 @@ def test_an_object_says_itself_that_it_is_complete() -> None:
     assert made.apply(RESOURCE, train_job(complete="True")) is ChangeEffect.DEMAND
     end = datetime(2026, 11, 20, 10, 4, tzinfo=UTC)
     assert seen(made).succeeded == {"llm-1": SucceededPods(pods=0, at=end, objects=1)}
+    assert seen(made).unfinished == set()
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["gone", "made again by its engine"])
+def test_an_end_that_was_said_stays_known_without_its_object_for_a_day(again: bool) -> None:
+    made = watching((RESOURCE, train_job(complete="True", uid="1")))
     made.remove(RESOURCE, "demo/llm")
-    assert seen(made).succeeded == {}
+    if again:
+        made.apply(RESOURCE, train_job(uid="2"))
+    end = datetime(2026, 11, 20, 10, 4, tzinfo=UTC)
+    assert seen(made).succeeded == {"llm-1": SucceededPods(pods=0, at=end, objects=1)}
+    assert seen(made).failed == {}
+    assert made.observation(ClusterName("worker-2"), AT + timedelta(days=2)).succeeded == {}
+
+
+def test_an_object_that_goes_on_has_not_ended() -> None:
+    made = watching((RESOURCE, train_job(complete="True", uid="1")))
+    made.apply(RESOURCE, train_job(uid="1"))
+    assert (seen(made).succeeded, seen(made).unfinished) == ({}, {"llm-1"})
 
 
 def test_an_object_says_itself_that_it_has_failed_in_one_line() -> None:
@@ -146,8 +166,10 @@ def test_the_words_of_a_failure_are_redacted_and_bounded() -> None:
 def test_objects_that_are_watched_for_placements_are_listed_again_once_they_are_workloads() -> None:
     made = watching((RESOURCE, train_job()))
     ours = WorkloadRef(namespace="demo", name="llm", kind="TrainJob", group="trainer.kubeflow.org")
-    assert RESOURCE in made.follow(frozenset({ours}), BUILT_IN_MARKS, unlabelled={TRAIN_JOBS})
-    assert RESOURCE not in made.follow(frozenset({ours}), BUILT_IN_MARKS, unlabelled={TRAIN_JOBS})
+    (as_workloads,) = custom_resources({ours})
+    assert as_workloads in made.follow(frozenset({ours}), BUILT_IN_MARKS, placed={TRAIN_JOBS})
+    assert as_workloads not in made.follow(frozenset({ours}), BUILT_IN_MARKS, placed={TRAIN_JOBS})
+    assert made.customs == {as_workloads, RESOURCE}
 
 
 def test_nothing_but_a_fleet_with_such_a_kind_has_it_watched() -> None:
@@ -155,7 +177,7 @@ def test_nothing_but_a_fleet_with_such_a_kind_has_it_watched() -> None:
     assert made.customs == frozenset()
     made.apply(Resource.PODS, worker())
     anew = {Resource.PODS, Resource.QUEUED, RESOURCE}
-    assert made.follow(frozenset(), BUILT_IN_MARKS, unlabelled={TRAIN_JOBS}) == anew
+    assert made.follow(frozenset(), BUILT_IN_MARKS, placed={TRAIN_JOBS}) == anew
     assert made.customs == {RESOURCE}
     made.apply(RESOURCE, train_job())
     made.apply(Resource.PODS, worker())

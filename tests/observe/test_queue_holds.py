@@ -199,7 +199,7 @@ def test_gated_pods_of_a_placement_are_known_by_their_workload(pods: tuple[Json,
 
 def test_an_object_that_leaves_its_pods_unlabelled_is_known_by_its_workload() -> None:
     kind = WorkloadRef(namespace="", name="", kind="TrainJob", group="trainer.kubeflow.org")
-    state = ClusterState(unlabelled=frozenset({kind}))
+    state = ClusterState(placed=frozenset({kind}))
     owner = ("TrainJob", "train")
     state.apply(Resource.QUEUED, queued("trainjob-train-1a2b3", 4, owner=owner))
     assert state.observation(NAME, AT).unadmitted == {}
@@ -210,8 +210,8 @@ def test_an_object_that_leaves_its_pods_unlabelled_is_known_by_its_workload() ->
     assert observation.pending_pods[OURS].replicas == 4
     state.remove(trainer, "demo/train")
     assert state.observation(NAME, AT).unadmitted == {}
-    state.follow(frozenset(), unlabelled=frozenset())
-    assert Resource.QUEUED in state.follow(frozenset(), unlabelled=frozenset({kind}))
+    state.follow(frozenset(), placed=frozenset())
+    assert Resource.QUEUED in state.follow(frozenset(), placed=frozenset({kind}))
 
 
 def test_gated_pods_whose_workload_is_of_others_say_what_they_said() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from reconciler.adapters.kube.unreadable_objects import UnreadableObjects
 from reconciler.core.observe.kubernetes.cluster_state import ClusterState
-from reconciler.core.observe.kubernetes.resources import CustomResource, Resource
+from reconciler.core.observe.kubernetes.resources import CustomResource, Resource, custom_resources
 from reconciler.core.workloads.watch import ChangeEffect
 from reconciler.model.capacity import ClusterObservation, WorkloadObservation
 from reconciler.model.workload import Json, WorkloadRef
@@ -23,7 +23,7 @@ class Cluster:
     """A cluster that is watched, and what cannot be read of it."""
 
     def __init__(self, *refs: WorkloadRef) -> None:
-        self.state = ClusterState(frozenset(refs), unlabelled={TRAIN_JOBS})
+        self.state = ClusterState(frozenset(refs), placed={TRAIN_JOBS})
         self.unreadable = UnreadableObjects()
 
     def apply(self, resource: Resource | CustomResource, raw: Json) -> ChangeEffect:
@@ -96,7 +96,9 @@ def test_object_whose_end_cannot_be_read_says_its_replicas_all_the_same() -> Non
     cluster.apply(Resource.PODS, worker())
     broken = {**train_job(complete="True"), "spec": {"runtimeRef": {"name": "torch"}, "trainer": NODES}}
     broken["status"]["conditions"][-1]["lastTransitionTime"] = BROKEN
-    assert cluster.apply(RESOURCE, broken) is ChangeEffect.DEMAND
+    (as_workload,) = custom_resources({REF})
+    assert cluster.apply(as_workload, broken) is ChangeEffect.DEMAND
+    cluster.apply(RESOURCE, broken)
     assert workload(cluster).wanted == 3
     assert cluster.told() == ["worker-2: trainjobs.trainer.kubeflow.org demo/llm"]
 

@@ -101,7 +101,7 @@ class FollowedCluster:
         self._changed = changed
         self._lock = Lock()
         self._state = ClusterState(
-            target.refs, target.marks, target.kinds, target.sources, target.unlabelled, placeable=target.placeable
+            target.refs, target.marks, target.kinds, target.sources, target.placed, placeable=target.placeable
         )
         self._kept = KeptObjects(lambda: server.received, lambda: (self._state,))
         self.unreadable = UnreadableObjects()
@@ -138,7 +138,7 @@ class FollowedCluster:
     async def _recount(self, target: ClusterTarget) -> None:
         with self._lock:
             listed_again = self._state.follow(
-                target.refs, target.marks, target.kinds, target.sources, target.unlabelled, placeable=target.placeable
+                target.refs, target.marks, target.kinds, target.sources, target.placed, placeable=target.placeable
             )
             self._dirty = True
             resources = _needed(target) | self._state.customs
@@ -202,6 +202,7 @@ class FollowedCluster:
     def _unread_kinds(self, unknown: AbstractSet[Watched]) -> tuple[UnreadKind, ...]:
         """Describe the kinds of workloads and runtimes among unknown resources; signals have `LastHeard.stale`."""
         kinds = (each for each in unknown if isinstance(each, CustomResource) or each in TRAINING_RUNTIMES)
+        by_name = {each.full_name: each for each in kinds}
         return tuple(
             UnreadKind(
                 kind=resource.kind,
@@ -210,7 +211,7 @@ class FollowedCluster:
                 why=self._streams[resource].refusal or self._streams[resource].trouble,
                 at=self._last_heard.at(resource),
             )
-            for resource in sorted(kinds, key=lambda each: each.full_name)
+            for _, resource in sorted(by_name.items())
         )
 
     def _with_companions(self, observation: ClusterObservation) -> ClusterObservation:
@@ -253,7 +254,7 @@ class FollowedCluster:
         lacking = [f"{name} are not looked at: {trouble}" for name, trouble in troubles if trouble]
         lacking += [stream.left_out for stream in list(self._streams.values()) if stream.left_out]
         beside = (*self._companions.troubles(), *(self._engine.troubles() if self._engine is not None else ()))
-        return (*sorted(lacking), *beside)
+        return (*sorted(set(lacking)), *beside)
 
     def problems(self, place: str) -> Iterator[Problem]:
         """Report the objects of cluster and engine that cannot be read."""

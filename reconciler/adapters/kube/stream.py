@@ -142,7 +142,8 @@ class Stream:
         self._sink = sink
         self._pace = pace
         self._paths = resource.paths(options.namespace)
-        self._selected: dict[str, object] = {"labelSelector": options.selector} if options.selector else {}
+        selector = options.selector or resource.selector
+        self._selected: dict[str, object] = {"labelSelector": selector} if selector else {}
         if options.name:
             self._selected["fieldSelector"] = f"metadata.name={options.name}"
         self._limit = min(options.page or pace.page, pace.page)

@@ -21,7 +21,7 @@ from reconciler.core.fleet.watched_workloads import (
     followed_applications,
     live_sources,
     placeable_workloads,
-    unlabelled_kinds,
+    placed_kinds,
     watched_workloads,
 )
 from reconciler.core.observe.kubernetes.ownership import BUILT_IN_MARKS, Marks, marks_by_label
@@ -123,8 +123,8 @@ class ClusterTarget:
     """The labels that assign pods to workloads."""
     kinds: Kinds = field(default_factory=lambda: NO_KINDS)
     """The workload kinds that the fleet repository declares."""
-    unlabelled: frozenset[WorkloadRef] = frozenset()
-    """The kinds, as references without a name, whose objects name the placement in place of their pods."""
+    placed: frozenset[WorkloadRef] = frozenset()
+    """The kinds, as references without a name, whose objects of placements are watched."""
     placeable: frozenset[WorkloadRef] = frozenset()
     """The workloads that bursts would make there."""
     node_pools: bool = False
@@ -192,7 +192,7 @@ def watch_targets(desired: Desired, contexts: frozenset[str], *, has_kubeconfig:
             sources=live_sources(desired, name),
             marks=marks,
             kinds=desired.kinds,
-            unlabelled=unlabelled_kinds(desired, name),
+            placed=placed_kinds(desired, name),
             placeable=placeable.get(name, frozenset()),
             node_pools=cluster.has_node_pools,
             engine=cluster.engine,

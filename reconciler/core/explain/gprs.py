@@ -25,6 +25,7 @@ from reconciler.core.explain.queue_simulation import Start
 from reconciler.core.explain.wait_time import estimate_starts, waiting_for_room
 from reconciler.core.ledger.lifecycle import end_of
 from reconciler.core.workloads import replica_count
+from reconciler.core.workloads.ends import failed_object
 from reconciler.errors import Bug
 from reconciler.model.action import Action
 from reconciler.model.demand import Demand
@@ -199,7 +200,7 @@ def _state(inputs: PassInput, placement: Placement, ending: Change | None, *, ne
     if seen is None:
         return state, f"{placement.cluster} has not been observed"
     # 5. The GPR waits for nodes.
-    failed = seen.failed.get(placement.name)
+    failed = failed_object(placement, seen)
     trouble = failed.message if failed is not None else seen.waiting_reasons.get(placement.name, "")
     running = gang_health.describe_partial_gang(inputs, placement) or f"{bound} of {placement.replicas} have a node"
     return state, "; ".join(part for part in (running, trouble) if part)

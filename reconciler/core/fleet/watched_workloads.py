@@ -8,6 +8,7 @@ from dataclasses import replace
 from reconciler.core.engines import engine
 from reconciler.core.expressions.dialect import has_expression
 from reconciler.core.fleet.object_owners import ObjectOwners
+from reconciler.core.observe.kubernetes.resources import foreign_group
 from reconciler.core.workloads.builtin_kinds import BUILT_IN, Kinds, kind_of, kinds_named
 from reconciler.model.ids import ClusterName
 from reconciler.model.kubernetes.workload_kind import WorkloadKind
@@ -71,17 +72,17 @@ def _has_labelled_pods(kind: WorkloadKind) -> bool:
     return bool(kind.templates) and not kind.leaves_pods_unlabelled
 
 
-def unlabelled_kinds(desired: Desired, cluster: ClusterName) -> frozenset[WorkloadRef]:
-    """Return the kinds of placements that may be on a cluster, of which an object alone names its placement.
+def placed_kinds(desired: Desired, cluster: ClusterName) -> frozenset[WorkloadRef]:
+    """Return the kinds of placements that may be on a cluster, of which objects say what their pods do not.
 
-    Each is a reference without a name.
+    That is which placement they belong to, or how their run has ended. Each is a reference without a name.
     """
     return frozenset(
         WorkloadRef(namespace="", name="", kind=kind.kind, group=kind.group)
         for workload, template in desired.templates.items()
         if _may_go(desired.workspaces[workload.workspace], cluster)
         for kind in _kinds_deployed(template, desired.kinds)
-        if kind.leaves_pods_unlabelled
+        if kind.leaves_pods_unlabelled or kind.end is not None
     )
 
 
@@ -91,11 +92,16 @@ def _may_go(workspace: Workspace, cluster: ClusterName) -> bool:
 
 def _kinds_deployed(template: WorkloadTemplate, kinds: Kinds) -> Iterator[WorkloadKind]:
     """List the kinds of the objects of a template, also of one that is made from a live object or a chart."""
-    made = (kind_of(resource.manifest, kinds) for resource in template.spec.manifests)
-    yield from (kind for kind in made if kind is not None)
-    if template.ref is not None:
-        named = kinds_named(template.ref.kind, kinds)
-        yield from (kind for kind in named if template.ref.group in ("", kind.group))
+    found = (kind_of(resource.manifest, kinds) for resource in template.spec.manifests)
+    made = [kind for kind in found if kind is not None]
+    yield from made
+    ref = template.ref
+    if ref is None or any(kind.kind == ref.kind for kind in made):
+        return
+    for kind in kinds_named(ref.kind, kinds):
+        # Without a group a name that Kubernetes has as well means its own kind.
+        if kind.group == ref.group or (not ref.group and not foreign_group(kind.kind, kind.group)):
+            yield kind
 
 
 def live_sources(desired: Desired, cluster: ClusterName) -> frozenset[WorkloadSource]:

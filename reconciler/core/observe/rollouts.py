@@ -22,6 +22,7 @@ from operator import is_
 from reconciler.bulkhead import Seam, attempt
 from reconciler.core.observe.demand import unseen
 from reconciler.core.workloads import replica_count
+from reconciler.core.workloads.ends import failed_object
 from reconciler.errors import Bug
 from reconciler.model.capacity import ClusterObservation, Observed
 from reconciler.model.ids import ClusterName, CommitId
@@ -353,7 +354,7 @@ class _Judge:
             self._wait(path, placement, report)
             return False
         about = self._about(path, report)
-        failed = self.signs.observed.clusters[self.cluster].failed.get(placement.name)
+        failed = failed_object(placement, self.signs.observed.clusters[self.cluster])
         unadmitted = self._is_unadmitted(placement)
         healthy = report.state is EngineState.HEALTHY or self._is_running(placement, report)
         # 2. An object has failed, whose status the engine does not read.
@@ -422,7 +423,7 @@ class _Judge:
         Fewer pods than replicas prove nothing: they may be on their way, or the template may need no more. An object
         that says itself that it has failed does.
         """
-        ready, failed = replica_count.ready_replicas(placement, seen), seen.failed.get(placement.name)
+        ready, failed = replica_count.ready_replicas(placement, seen), failed_object(placement, seen)
         if failed is not None:
             self._ail(path, placement, EngineState.FAILED, failed.message, failed.since)
         elif ready is not None and ready >= placement.replicas:

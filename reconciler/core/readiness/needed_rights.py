@@ -9,7 +9,7 @@ from reconciler.core.engines import ENGINES
 from reconciler.core.fleet.watched_workloads import (
     followed_applications,
     live_sources,
-    unlabelled_kinds,
+    placed_kinds,
     watched_workloads,
 )
 from reconciler.core.observe.kubernetes.companions import companions_of
@@ -19,8 +19,8 @@ from reconciler.core.observe.kubernetes.resources import (
     SIGNALS,
     Resource,
     Watched,
-    custom_resources,
     needed_resources,
+    placed_resources,
     rights,
 )
 from reconciler.core.readiness.check import AskedServer
@@ -57,7 +57,7 @@ def watch_rights(desired: Desired, server: AskedServer) -> Iterator[NeededRights
     """List what the daemon watches at a cluster or a control plane of the fleet as it stands."""
     if server.cluster is not None:
         refs = watched_workloads(desired).get(server.cluster, ())
-        placed = custom_resources(unlabelled_kinds(desired, server.cluster), desired.kinds)
+        placed = placed_resources(placed_kinds(desired, server.cluster), desired.kinds)
         node_pools = desired.clusters[server.cluster].has_node_pools
         sources = live_sources(desired, server.cluster)
         needed = needed_resources(refs, desired.kinds, node_pools=node_pools, sources=sources)
@@ -91,7 +91,7 @@ def granted_rights(desired: Desired, server: AskedServer) -> Iterator[NeededRigh
         refs = watched_workloads(desired).get(server.cluster, frozenset())
         # A chart does not say of which kind its workload is: the pods tell that later, and then it is watched.
         every = _EVERY_KIND if any(not ref.kind for ref in refs) else frozenset()
-        placed = custom_resources(unlabelled_kinds(desired, server.cluster), desired.kinds)
+        placed = placed_resources(placed_kinds(desired, server.cluster), desired.kinds)
         node_pools = desired.clusters[server.cluster].has_node_pools
         sources = live_sources(desired, server.cluster)
         needed = needed_resources(refs | every, desired.kinds, node_pools=node_pools, sources=sources)
@@ -125,7 +125,9 @@ def fleet_servers(desired: Desired) -> tuple[AskedServer, ...]:
 
 def _by_file(resources: Collection[Watched], namespace: str = "") -> Iterator[NeededRights]:
     files: dict[str, list[Watched]] = {}
-    for resource in sorted(resources, key=lambda watched: (watched.group, watched.plural)):
+    # A kind may be watched twice: all objects, and those of placements.
+    by_name = {(resource.group, resource.plural): resource for resource in resources}
+    for _, resource in sorted(by_name.items()):
         files.setdefault(rights(resource), []).append(resource)
     for file, named in sorted(files.items(), reverse=True):
         yield NeededRights(file=file, resources=tuple(named), namespace=namespace)

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from reconciler.core.workloads.paths import at, items, within
+from reconciler.model.capacity import ClusterObservation, FailedObject
 from reconciler.model.kubernetes.workload_kind import EndStatus, Path, WorkloadKind
+from reconciler.model.placement import Placement
 from reconciler.model.workload import Json
 from reconciler.text.timestamps import read_moment
 
@@ -50,6 +52,12 @@ def read_end(kind: WorkloadKind, raw: Mapping[str, Json]) -> RunEnd | None:
         at=_moment(raw, end, condition),
         message=next((str(text) for text in texts if text), ""),
     )
+
+
+def failed_object(placement: Placement, seen: ClusterObservation) -> FailedObject | None:
+    """Return an object of a placement that has failed; one of an earlier placement of the same name is none of it."""
+    failed = seen.failed.get(placement.name)
+    return failed if failed is not None and failed.since >= placement.created_at else None
 
 
 def _word(end: EndStatus, raw: Mapping[str, Json]) -> str:

@@ -46,6 +46,8 @@ class ServedResource:
     """The name of the resource in paths: ``pods``."""
     gap: Gap
     """What follows where it cannot be read."""
+    selector: str = ""
+    """The label selector of the objects that count; empty for all."""
 
     @property
     def optional(self) -> bool:

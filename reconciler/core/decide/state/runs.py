@@ -13,6 +13,7 @@ from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.units import unit_of_workload
 from reconciler.core.ledger import lifecycle
 from reconciler.core.observe.demand import unseen
+from reconciler.core.workloads.ends import failed_object
 from reconciler.core.workloads.single_run import RUNS_ONCE, completions, describe_second_run
 from reconciler.model.demand import Demand
 from reconciler.model.end_reason import EndReason
@@ -122,7 +123,7 @@ def _has_run(inputs: PassInput, placement: Placement, policy: BurstPolicy) -> bo
     if seen is None or unseen(inputs.desired.fleet, inputs.observed, placement.cluster, inputs.now):
         return True
     # 1. Its object says so, or some of its pods have done their part.
-    if name in seen.failed or name in seen.succeeded:
+    if failed_object(placement, seen) is not None or name in seen.succeeded:
         return True
     # 2. A queue, or the lack of nodes, has ended its pods.
     if name in seen.unadmitted or name in seen.pending_pods:

@@ -31,6 +31,7 @@ from reconciler.core.observe.kubernetes.resources import (
     Resource,
     Watched,
     custom_resources,
+    placed_resources,
 )
 from reconciler.core.observe.kubernetes.workloads import Members, observe_workloads, other_objects
 from reconciler.core.pods.resource_claims import extended_resources, read_claim, read_class, read_template
@@ -47,6 +48,7 @@ from reconciler.core.workloads.watch import ChangeEffect, ResourcePart, namespac
 from reconciler.model.capacity import ClusterObservation, DeviceStock, NodePool
 from reconciler.model.ids import ClusterName
 from reconciler.model.kubernetes.admission import ResourceQuota
+from reconciler.model.kubernetes.workload_kind import WorkloadKind
 from reconciler.model.manifest_source import WorkloadSource
 from reconciler.model.workload import Json, WorkloadRef
 
@@ -63,14 +65,14 @@ class ClusterState:
         marks: Marks = BUILT_IN_MARKS,
         kinds: Kinds = NO_KINDS,
         sources: AbstractSet[WorkloadSource] = frozenset(),
-        unlabelled: AbstractSet[WorkloadRef] = frozenset(),
+        placed: AbstractSet[WorkloadRef] = frozenset(),
         *,
         placeable: AbstractSet[WorkloadRef] = frozenset(),
     ) -> None:
         self._live = LiveObjects(sources)
-        self._followed = FollowedWorkloads(refs, marks, _owning(custom_resources(unlabelled, kinds)))
+        self._followed = FollowedWorkloads(refs, marks, _unlabelled(placed, kinds))
         self._kinds = kinds
-        self._unlabelled = frozenset(unlabelled)
+        self._placed_kinds = frozenset(placed)
         self._placed: dict[CustomResource, PlacedObjects] = {}
         self._specs: dict[CustomResource, RecordStore[CustomWorkloadRecord]] = {}
         self._room = NodeTracker()
@@ -121,16 +123,16 @@ class ClusterState:
         marks: Marks = BUILT_IN_MARKS,
         kinds: Kinds = NO_KINDS,
         sources: AbstractSet[WorkloadSource] = frozenset(),
-        unlabelled: AbstractSet[WorkloadRef] = frozenset(),
+        placed: AbstractSet[WorkloadRef] = frozenset(),
         *,
         placeable: AbstractSet[WorkloadRef] = frozenset(),
     ) -> AbstractSet[Watched]:
         """Follow these workloads and objects from now on; return the resources that have to be listed again.
 
         Objects in other namespaces were skipped so far, and pods and templates were read by other marks. `kinds` are
-        those that the fleet repository declares: objects were read by others. `unlabelled` are kinds, as references
-        without a name, whose objects have the label of their placement and leave their pods without it. `placeable` are
-        workloads that placements would make here.
+        those that the fleet repository declares: objects were read by others. `placed` are kinds, as references
+        without a name, whose objects have the label of their placement: they say how their run has ended, or whose
+        their pods are, which have no label themselves. `placeable` are workloads that placements would make here.
         """
         namespaces = {ref.namespace for ref in refs}
         missing = bool(namespaces - self._followed.namespaces)
@@ -139,9 +141,10 @@ class ClusterState:
             anew |= {Resource.PODS, *CONTROLLERS}
         if kinds != self._kinds:
             anew |= self._specs.keys() | self._placed.keys()
-        if unlabelled != self._unlabelled:
+        unlabelled = _unlabelled(placed, kinds)
+        if unlabelled != self._followed.unlabelled:
             anew |= {Resource.PODS, Resource.QUEUED}
-        self._followed.follow(refs, marks, _owning(custom_resources(unlabelled, kinds)))
+        self._followed.follow(refs, marks, unlabelled)
         if placeable != self._placeable:
             self._placeable = frozenset(placeable)
             self._pods.unplaced.watch(self._placeable, self._pods.pods.values())
@@ -150,7 +153,7 @@ class ClusterState:
                 self._followed.meet(record.owners)
         self._queue.follow()
         self._followed.meet(by_owner(self._asks.values()))
-        self._kinds, self._unlabelled = kinds, frozenset(unlabelled)
+        self._kinds, self._placed_kinds = kinds, frozenset(placed)
         known = set(self._specs)
         self._follow_specs()
         anew |= self._follow_placed() | (self._specs.keys() - known)
@@ -171,21 +174,20 @@ class ClusterState:
             self._parts[new] = self._specs[new]
 
     def _follow_placed(self) -> AbstractSet[CustomResource]:
-        """Keep a part for each kind that leaves its pods unlabelled, and none for others; return those that are new."""
-        wanted = custom_resources(self._unlabelled, self._kinds)
+        """Keep a part for each kind whose objects of placements are watched; return those that are new."""
+        wanted = placed_resources(self._placed_kinds, self._kinds)
         for gone in self._placed.keys() - wanted:
             for key in set(self._placed[gone].keys()):
                 self._placed[gone].remove(key)
             del self._placed[gone]
         new = wanted - self._placed.keys()
         for resource in new:
-            kind = self._kinds.get(resource.name) or BUILT_IN[resource.name]
-            self._placed[resource] = PlacedObjects(resource, kind, self._pods.place)
+            self._placed[resource] = PlacedObjects(resource, _kind(resource, self._kinds), self._pods.place)
         return new
 
     @property
     def customs(self) -> AbstractSet[CustomResource]:
-        """The followed kinds of objects: those that are named, that leave pods unlabelled, or whose pods are met."""
+        """The followed kinds of objects: those that are named, of placements, or whose pods are met."""
         return frozenset(self._specs) | self._placed.keys()
 
     def _meet(self, record: AskRecord) -> None:
@@ -239,6 +241,7 @@ class ClusterState:
         """
         devices_known = not unknown & DEVICES
         self._pods.ours.disregard_ends({resource.owning for resource in self._placed if resource in unknown})
+        self._pods.ours.forget_ends(at)
         classes = sorted(self._classes.records.items()) if devices_known else []
         members = Members(
             pods=self._pods.pods,
@@ -335,6 +338,12 @@ class ClusterState:
         return namespace_of_key(key) not in self._followed.namespaces
 
 
-def _owning(resources: Iterable[CustomResource]) -> frozenset[tuple[str, str]]:
-    """Return the kind and group of the objects of each resource as an `Owner`."""
-    return frozenset(resource.owning for resource in resources)
+def _unlabelled(placed: Iterable[WorkloadRef], kinds: Kinds) -> frozenset[tuple[str, str]]:
+    """Return the kind and group, as of an `Owner`, of the objects that leave their pods without a label."""
+    return frozenset(
+        each.owning for each in placed_resources(placed, kinds) if _kind(each, kinds).leaves_pods_unlabelled
+    )
+
+
+def _kind(resource: CustomResource, kinds: Kinds) -> WorkloadKind:
+    return kinds.get(resource.name) or BUILT_IN[resource.name]

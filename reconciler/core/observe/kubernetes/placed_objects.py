@@ -1,14 +1,15 @@
-"""Objects of placements whose pods get no label: the object has the label, and its pods name the object.
+"""Objects of placements that are watched themselves: for the end of their run, or since their pods get no label.
 
-Kubeflow Trainer hands no label of a TrainJob on to pods (`labels` of a TrainJob's spec go to its JobSet alone:
-pkg/runtime/framework/plugins/jobset of github.com/kubeflow/trainer v2.0.0).
+Of the latter the object has the label, and its pods name the object: Kubeflow Trainer hands no label of a TrainJob on
+to pods (`labels` of a TrainJob's spec go to its JobSet alone: pkg/runtime/framework/plugins/jobset of
+github.com/kubeflow/trainer v2.0.0).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from reconciler.core.observe.kubernetes.resources import CustomResource, Owner
@@ -27,8 +28,14 @@ class PlacedRecord:
     """The placement of an object, and how its run has ended by its own status; both are None while it has not."""
 
     placement: PlacementName
+    uid: str = ""
     complete_at: datetime | None = None
     failed: FailedObject | None = None
+
+    @property
+    def ended_at(self) -> datetime | None:
+        """The moment of its end; None while its run goes on."""
+        return self.failed.since if self.failed is not None else self.complete_at
 
 
 def read_placed(raw: Json, kind: WorkloadKind) -> PlacedRecord | None:
@@ -37,14 +44,14 @@ def read_placed(raw: Json, kind: WorkloadKind) -> PlacedRecord | None:
     placement = (metadata.get("labels") or {}).get(PLACEMENT_LABEL)
     if not placement:
         return None
-    end = read_end(kind, raw)
+    end, going_on = read_end(kind, raw), PlacedRecord(placement=PlacementName(placement), uid=metadata.get("uid") or "")
     if end is None or end.at is None:
-        return PlacedRecord(placement=PlacementName(placement))
+        return going_on
     if end.complete:
-        return PlacedRecord(placement=PlacementName(placement), complete_at=end.at)
+        return replace(going_on, complete_at=end.at)
     title, said = f"{kind.kind} {metadata['name']}", engine_message(end.message)
     message = f"{title} has failed: {said}" if said else f"{title} has failed"
-    return PlacedRecord(placement=PlacementName(placement), failed=FailedObject(message=message, since=end.at))
+    return replace(going_on, failed=FailedObject(message=message, since=end.at))
 
 
 class PlacedObjects:

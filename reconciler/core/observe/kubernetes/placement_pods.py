@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 
 from reconciler.core.observe.kubernetes.placed_objects import PlacedRecord
 from reconciler.core.observe.kubernetes.pods import PodRecord, object_admission
@@ -15,6 +15,9 @@ from reconciler.model.capacity import FailedObject, GpuPod, NonGpuPods, PendingP
 from reconciler.model.ids import PlacementName
 from reconciler.model.units import ONE
 from reconciler.text.wording import is_gpu
+
+_REMEMBERED = timedelta(days=1)
+"""How long the end of an object that is gone is known: far longer than any pass is late."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +46,7 @@ class PlacementPods:
         self._pods: dict[PlacementName, dict[str, PodRecord]] = {}
         self._succeeded: dict[str, tuple[PlacementName, datetime]] = {}
         self._objects: dict[Owner, PlacedRecord] = {}
+        self._ended: dict[Owner, PlacedRecord] = {}
         self._unread: AbstractSet[tuple[str, str]] = frozenset()
         self._progress: PlacementProgress | None = None
 
@@ -63,12 +67,24 @@ class PlacementPods:
         return True
 
     def end(self, owner: Owner, record: PlacedRecord | None) -> None:
-        """Keep what an object's status says of the end of its run; None once the object is gone."""
+        """Keep what an object's status says of the end of its run; None once the object is gone.
+
+        An end that was said stays known without the object, which its own controller may delete then
+        (`ttlSecondsAfterFinished`), and beside another of its name, which an engine may make in its place.
+        """
         self._progress = None
-        if record is None:
-            self._objects.pop(owner, None)
-        else:
+        before = self._objects.pop(owner, None)
+        if before is not None and before.ended_at is not None and (record is None or record.uid != before.uid):
+            self._ended[owner] = before
+        if record is not None:
             self._objects[owner] = record
+
+    def forget_ends(self, now: datetime) -> None:
+        """Drop the ends of objects that are gone once they are so old that every pass has seen them."""
+        old = [owner for owner, record in self._ended.items() if now - _ended_at(record) > _REMEMBERED]
+        for owner in old:
+            self._progress = None
+            del self._ended[owner]
 
     def disregard_ends(self, kinds: AbstractSet[tuple[str, str]]) -> None:
         """Take how the runs of these kinds of objects have ended, by kind and group of an `Owner`, for unknown."""
@@ -90,17 +106,25 @@ class PlacementPods:
     def progress(self) -> PlacementProgress:
         """Return the progress of each placement; the same object until something changes."""
         if self._progress is None:
-            known = [(owner, each) for owner, each in sorted(self._objects.items()) if self._is_read(owner)]
-            failed = {record.placement: record.failed for _, record in known if record.failed}
+            known = [record for owner, record in self._sorted_ends() if self._is_read(owner)]
+            failed = {record.placement: record.failed for record in known if record.failed}
             pods = _summed_up(self._pods)
             objects = {object_admission(owner): record.placement for owner, record in self._objects.items()}
             self._progress = replace(
                 pods,
                 succeeded=self._succeeded_placements(),
                 failed=failed,
+                unfinished=frozenset(record.placement for record in known if record.ended_at is None),
                 admissions={**pods.admissions, **objects},
             )
         return self._progress
+
+    def _sorted_ends(self) -> Iterator[tuple[Owner, PlacedRecord]]:
+        """Yield what objects say and have said, by owner: what is gone before what is in its place."""
+        for owner in sorted({*self._ended, *self._objects}):
+            for records in (self._ended, self._objects):
+                if owner in records:
+                    yield owner, records[owner]
 
     def _is_read(self, owner: Owner) -> bool:
         return (owner.kind, owner.group) not in self._unread
@@ -111,18 +135,22 @@ class PlacementPods:
         for placement, end in self._succeeded.values():
             if placement not in self._pods:
                 ends.setdefault(placement, []).append(end)
-        complete: dict[PlacementName, list[datetime]] = {}
-        for owner, record in self._objects.items():
+        complete: dict[PlacementName, dict[Owner, datetime]] = {}
+        for owner, record in self._sorted_ends():
             if record.complete_at is not None and self._is_read(owner):
-                complete.setdefault(record.placement, []).append(record.complete_at)
+                complete.setdefault(record.placement, {})[owner] = record.complete_at
         return {
             name: SucceededPods(
                 pods=len(ends.get(name, ())),
-                at=max(complete.get(name) or ends[name]),
+                at=max(complete[name].values()) if name in complete else max(ends[name]),
                 objects=len(complete.get(name, ())),
             )
             for name in sorted({*ends, *complete})
         }
+
+
+def _ended_at(record: PlacedRecord) -> datetime:
+    return record.ended_at or datetime.max.replace(tzinfo=UTC)
 
 
 def _summed_up(placements: Mapping[PlacementName, Mapping[str, PodRecord]]) -> PlacementProgress:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import NamedTuple, TypeAlias
 
@@ -13,6 +13,7 @@ from reconciler.core.workloads.builtin_kinds import BUILT_IN, NO_KINDS, Kinds
 from reconciler.core.workloads.train_job import TRAINER
 from reconciler.core.workloads.watch import NEVER_EMPTY, OPTIONAL, REQUIRED, Gap, ServedResource
 from reconciler.model.manifest_source import WorkloadSource
+from reconciler.model.placement import PLACEMENT_LABEL
 from reconciler.model.workload import WorkloadRef
 
 
@@ -76,6 +77,7 @@ class CustomResource(ServedResource):
     plural: str
     kind: str
     gap: Gap = OPTIONAL
+    selector: str = ""
 
     @property
     def name(self) -> str:
@@ -194,6 +196,18 @@ def custom_resources(refs: Iterable[WorkloadRef], kinds: Kinds = NO_KINDS) -> fr
         for kind in {**BUILT_IN, **kinds}.values()
         if not named.isdisjoint({(kind.kind, ""), (kind.kind, kind.group)}) and "." in kind.group
     )
+
+
+def placed_resources(refs: Iterable[WorkloadRef], kinds: Kinds = NO_KINDS) -> frozenset[CustomResource]:
+    """Return the kinds, of those that are named, of which the objects of placements can be watched, and no others.
+
+    Kubernetes' own Jobs are among them, beside those that a primary is watched for: only few of a cluster's are ours.
+    """
+    refs = tuple(refs)
+    named = custom_resources(refs, kinds)
+    if any((ref.kind, ref.group) == (Resource.JOBS.kind, Resource.JOBS.group) for ref in refs):
+        named |= {CustomResource(Resource.JOBS.group, Resource.JOBS.versions, Resource.JOBS.plural, Resource.JOBS.kind)}
+    return frozenset(replace(resource, selector=PLACEMENT_LABEL) for resource in named)
 
 
 def plural_of(kind: str) -> str:
