@@ -62,9 +62,9 @@ def test_an_object_wants_as_many_pods_as_it_says_though_not_all_are_made() -> No
     assert (found.wanted, found.running, sum(wait.replicas for wait in found.waiting)) == (8, 0, 1)
 
 
-def test_pods_beyond_what_the_object_says_count_as_well() -> None:
+def test_pods_beyond_what_the_object_says_are_not_wanted() -> None:
     (found,) = watched(lws(1, 1), leader("0", on="gpu-1"), leader("1", on="gpu-1"))
-    assert (found.wanted, found.running) == (2, 2)
+    assert (found.wanted, found.running) == (1, 1)
 
 
 def test_a_group_of_which_only_the_leader_is_there_is_what_the_object_says() -> None:
@@ -106,11 +106,11 @@ def test_an_object_without_pods_is_not_reported() -> None:
     assert watched(lws(2, 4)) == ()
 
 
-def test_an_object_of_which_nobody_can_count_the_pods_is_known_by_its_pods() -> None:
+def test_an_object_whose_pods_need_nobody_knows_what_says_how_many_they_are() -> None:
     broken = lws(2, 4)
     broken["spec"]["leaderWorkerTemplate"] = {"size": 4}
     (found,) = watched(broken, leader())
-    assert (found.wanted, group(found)) == (1, (1, [(1, 1)]))
+    assert (found.wanted, group(found)) == (8, (1, [(1, 1)]))
 
 
 def test_an_object_that_is_gone_says_nothing_any_more() -> None:

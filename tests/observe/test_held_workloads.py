@@ -86,7 +86,7 @@ def test_each_kind_that_runs_once_is_held_where_its_own_field_suspends_it(name: 
     ref = WorkloadRef(namespace="demo", name="model", kind=kind.kind, group=kind.group)
     for suspended in (True, False):
         state = ClusterState(frozenset({ref}))
-        (custom,) = state.customs
+        (custom,) = (each for each in state.customs if each.kind == kind.kind)
         made = {**raw, "metadata": {**raw["metadata"], "name": "model", "namespace": "demo"}}
         for field_path in kind.suspended:
             made = written(made, field_path, suspended)

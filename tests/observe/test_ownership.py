@@ -277,6 +277,8 @@ def test_what_is_only_named_like_one_of_kubernetes_own_is_another_object() -> No
     scaled = autoscaler("llm", kind="StatefulSet")
     scaled["spec"]["scaleTargetRef"]["apiVersion"] = "apps.kruise.io/v1beta1"
     made.apply(Resource.AUTOSCALERS, scaled)
+    (custom,) = made.customs
+    made.apply(custom, workload("llm", 1))
     seen = made.observation(ClusterName(NAME), AT).workloads
     assert [(one.ref.group, one.wanted, one.running, len(one.asks)) for one in seen] == [
         ("", 2, 1, 0),

@@ -194,10 +194,10 @@ def test_limit_is_no_older_than_the_last_scaling() -> None:
 
 def test_autoscaler_of_a_kind_that_is_not_watched_is_known_by_what_it_scales() -> None:
     made = ClusterState(frozenset({WorkloadRef(namespace="demo", name="vllm")}))
-    raw = autoscaler("vllm", 6, resource_metric(averageUtilization=160), kind="Rollout")
+    raw = autoscaler("vllm", 6, resource_metric(averageUtilization=160), kind="SeldonDeployment")
     made.apply(Resource.AUTOSCALERS, raw)
     (seen,) = made.observation(ClusterName("worker-1"), AT).workloads
-    assert (seen.ref.kind, seen.wanted, seen.asks[0].replicas) == ("Rollout", 0, 6)
+    assert (seen.ref.kind, seen.wanted, seen.asks[0].replicas) == ("SeldonDeployment", 0, 6)
 
 
 def test_pod_that_becomes_ready_matters_to_autoscalers_of_its_namespace_only() -> None:
@@ -225,8 +225,8 @@ def test_suspended_job_that_waits_for_quota_asks_for_its_pods() -> None:
 
 
 def test_object_of_any_other_kind_is_known_by_what_waits_of_it() -> None:
-    (seen,) = waiting(queued("rayjob-train-1a2b3", 1, 3, owner=("RayJob", "train")))
-    assert (seen.ref.kind, seen.wanted, seen.asks[0].replicas) == ("RayJob", 0, 4)
+    (seen,) = waiting(queued("sparkapplication-train-1a2b3", 1, 3, owner=("SparkApplication", "train")))
+    assert (seen.ref.kind, seen.wanted, seen.asks[0].replicas) == ("SparkApplication", 0, 4)
     assert seen.shape is not None
     assert format_quantity(seen.shape.requests.amounts[GPU]) == "2"  # that of the most pods
 

@@ -12,6 +12,7 @@ from reconciler.model.capacity import ClusterObservation, WorkloadObservation
 from reconciler.model.workload import Json, WorkloadRef
 from tests.builders.gangs import torch
 from tests.builders.kube_objects import NO_GPU, pod, queued
+from tests.builders.kube_objects import workload as workload_object
 from tests.observe.test_placed_objects import END, RESOURCE, TRAIN_JOBS, seen, train_job, worker
 
 REF = WorkloadRef(namespace="demo", name="llm", kind="TrainJob")
@@ -99,7 +100,7 @@ def test_object_whose_end_cannot_be_read_says_its_replicas_all_the_same() -> Non
     (as_workload,) = custom_resources({REF})
     assert cluster.apply(as_workload, broken) is ChangeEffect.DEMAND
     cluster.apply(RESOURCE, broken)
-    assert workload(cluster).wanted == 3
+    assert workload(cluster).wanted == 0  # it has ended, though nobody can say when
     assert cluster.told() == ["worker-2: trainjobs.trainer.kubeflow.org demo/llm"]
 
 
@@ -111,6 +112,7 @@ def workload(cluster: Cluster) -> WorkloadObservation:
 def test_workload_of_kueue_that_cannot_be_read_says_what_it_said_as_a_whole() -> None:
     cluster = Cluster(WorkloadRef(namespace="demo", name="train", kind="Job"))
     made = queued()
+    cluster.apply(Resource.JOBS, {**workload_object("train"), "spec": {"suspend": True}})
     cluster.apply(Resource.QUEUED, made)
     before = workload(cluster)
     assert before.asks

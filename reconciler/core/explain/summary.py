@@ -24,6 +24,10 @@ def summarize(demand: Demand, inputs: PassInput, placements: Sequence[Placement]
         replicas = f"{count(needed, 'replica')} on {demand.primary}"
         lasts = f"has missed {replicas} for {format_age(inputs.now - since)}"
         head = f"{demand.workload} {lasts if since < inputs.now else f'misses {replicas}'}"
+    elif demand.reported and demand.running < demand.wanted:
+        runs = f"{demand.workload} runs {demand.running} of {demand.wanted} on {demand.primary}"
+        rest = demand.wanted - demand.running
+        head = f"{runs}, and {'the others do' if rest > 1 else 'the other does'} not wait for room"
     elif demand.reported:
         head = f"{demand.workload} misses nothing on {demand.primary}, which runs {demand.running} of {demand.wanted}"
     else:

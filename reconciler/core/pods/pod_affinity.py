@@ -68,8 +68,11 @@ def pod_identities(metadata: Json) -> tuple[PodIdentity, ...]:
     return (PodIdentity(labels=tuple(sorted(own_labels.items())), namespace=metadata.get("namespace") or ""),)
 
 
-def pod_on_node(spec: Json, metadata: Json) -> PodOnNode:
-    """Read the identity of a pod with a node for the rules of other pods; the same object for pods of one template."""
+def pod_on_node(spec: Json, metadata: Json, *, expected: bool = False) -> PodOnNode:
+    """Read the identity of a pod with a node for the rules of other pods; the same object for pods of one template.
+
+    An `expected` pod is nominated for the node: it may not be there yet, as one that is being deleted may not be.
+    """
     namespace = metadata.get("namespace") or ""
     return _on_node(
         namespace,
@@ -80,7 +83,7 @@ def pod_on_node(spec: Json, metadata: Json) -> PodOnNode:
                 ((spec.get("affinity") or {}).get("podAntiAffinity") or {}).get(_REQUIRED) or (), namespace
             )
         ),
-        leaving="deletionTimestamp" in metadata,
+        leaving=expected or "deletionTimestamp" in metadata,
     )
 
 

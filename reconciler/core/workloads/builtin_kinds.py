@@ -104,6 +104,8 @@ def sets() -> Iterator[WorkloadKind]:
             eager=(path("spec.startupPolicy"), "LeaderReady"),
             label="leaderworkerset.sigs.k8s.io/group-index",
             size="leaderworkerset.sigs.k8s.io/size",
+            # `hpaPodSelector` in its status, pkg/controllers/leaderworkerset_controller.go
+            leader=("leaderworkerset.sigs.k8s.io/worker-index", "0"),
         ),
         divides=True,
         apart="leaderworkerset.sigs.k8s.io/exclusive-topology",
@@ -286,7 +288,7 @@ def _kubeflow(
 def ray() -> Iterator[WorkloadKind]:
     """Describe kinds that run on a Ray cluster."""
     yield _ray_kind("RayCluster", "spec", mark=Mark(label=_RAY))
-    made = Mark(label=_RAY, made_up=True)
+    made = Mark(label=_RAY, made_up=True, infix="-raycluster")  # KubeRay before 1.4
     yield _ray_kind(
         "RayJob",
         "spec.rayClusterSpec",
@@ -328,11 +330,17 @@ def _ray_kind(kind: str, root: str, *more: PodTemplate, mark: Mark, optional: bo
         replicas=(path(f"{workers}.replicas"),),
         templates=(
             template(f"{root}.headGroupSpec.template", optional=optional),
-            template(f"{workers}.template", hosts, f"{workers}.numOfHosts"),
+            replace(
+                template(f"{workers}.template", hosts, f"{workers}.numOfHosts"), suspended=path(f"{workers}.suspend")
+            ),
             *more,
         ),
         together=Group(called="cluster"),
         suspended=SUSPEND,
+        # Ray's autoscaler scales the RayCluster; an upgrade of a RayService has two of them.
+        made=() if kind == "RayCluster" else ("ray.io/RayCluster",),
+        scaled_below=kind != "RayCluster",
+        revisions="" if kind == "RayCluster" else EACH,
         once=kind == "RayJob",
         deadline=path("spec.activeDeadlineSeconds") if kind == "RayJob" else (),
         end=_RAY_JOB if kind == "RayJob" else None,
@@ -358,6 +366,7 @@ def rolling() -> Iterator[WorkloadKind]:
             template(f"spec.template.{name}Template.spec.template", "spec.replicas", optional=True)
             for name in ("statefulSet", "advancedStatefulSet", "cloneSet", "deployment")
         ),
+        made=("apps.kruise.io/StatefulSet", "apps.kruise.io/CloneSet"),
         checked=checked,
     )
     yield WorkloadKind(
@@ -419,6 +428,8 @@ def serving() -> Iterator[WorkloadKind]:
             _component("transformer", optional=True),
             _component("explainer", ("art",), optional=True),
         ),
+        scaled_below=True,  # the autoscaler is its Deployment's, or Knative's
+        revisions="serving.knative.dev/configuration",
         unqueued=True,
         unknown=(path("spec.predictor.workerSpec"),),
         references=((path("spec.predictor.model.runtime"), Category.RUNTIMES),),
@@ -442,6 +453,8 @@ def serving() -> Iterator[WorkloadKind]:
             ),
         ),
         together=Group(called="service"),
+        made=("leaderworkerset.x-k8s.io/LeaderWorkerSet",),
+        scaled_below=True,
         divides=True,
         marks=(Mark(label="app.kubernetes.io/name", beside=(("app.kubernetes.io/part-of", "llminferenceservice"),)),),
         checked=checked,
@@ -621,6 +634,10 @@ SPREAD: Mapping[str, tuple[str, ...]] = {
     for name in (kind.kind for kind in BUILT_IN.values() if kind.spreads)
 }
 """Names of the kinds that OpenKruise spreads without a whitelist, each with the API groups that have such a kind."""
+
+
+REVISION_LABELS = frozenset(kind.revisions for kind in BUILT_IN.values()) - {"", EACH}
+"""Labels by which objects that others make say which part they are a revision of."""
 
 
 def kinds_of_group(group: str) -> tuple[str, ...]:

@@ -79,7 +79,7 @@ def read_pods(
         spec = _spec(manifest, place, declared, others)
         if spec is None:
             continue
-        replicas = 0 if _stays_suspended(manifest, kind) else _product(manifest, place.template.counts, place)
+        replicas = 0 if _stays_suspended(manifest, kind) else _pods_of(manifest, place)
         least = _minimum(manifest, place) if replicas else None
         yield TemplatePods(place=place, spec=spec, replicas=None if unsure else replicas, least=least)
 
@@ -122,12 +122,17 @@ def group_count(manifest: Mapping[str, Json], kind: WorkloadKind) -> int | None:
     return _product(manifest, kind.together.counts, None)
 
 
+def wanted_pods(manifest: Mapping[str, Json], kind: WorkloadKind) -> int | None:
+    """Count the pods that an object asks for now; None where unknown."""
+    return 0 if _stays_suspended(manifest, kind) else pod_count(manifest, kind)
+
+
 def pod_count(manifest: Mapping[str, Json], kind: WorkloadKind) -> int | None:
     """Count the pods of all templates of an object that is not suspended; None where unknown."""
     if any(at(manifest, unknown_path) is not None for unknown_path in kind.unknown):
         return None
     sites = (place for place in _sites(manifest, kind) if not place.template.optional or _is_described(manifest, place))
-    counts = [_product(manifest, site.template.counts, site) for site in sites]
+    counts = [_pods_of(manifest, site) for site in sites]
     return sum(number for number in counts if number is not None) if None not in counts else None
 
 
@@ -222,6 +227,14 @@ def is_suspended(manifest: Mapping[str, Json], kind: WorkloadKind) -> bool:
 def _stays_suspended(manifest: Mapping[str, Json], kind: WorkloadKind) -> bool:
     """Return whether an object is suspended and not in a queue of Kueue, which resumes it."""
     return at(manifest, ("metadata", "labels", _QUEUE)) is None and is_suspended(manifest, kind)
+
+
+def _pods_of(manifest: Mapping[str, Json], place: PodTemplateSite) -> int | None:
+    """Count the pods of a template; 0 where its item is suspended by itself."""
+    suspended = place.template.suspended
+    if suspended and at(manifest, within(suspended, place.item, _pattern(place.template))) is True:
+        return 0
+    return _product(manifest, place.template.counts, place)
 
 
 def _product(manifest: Mapping[str, Json], counts: tuple[Count, ...], place: PodTemplateSite | None) -> int | None:

@@ -71,6 +71,8 @@ class PodTemplate:
     """Path at which labels of the pods can be written; empty if they cannot."""
     optional: bool = False
     """Whether the template may be missing; the object then makes no pods."""
+    suspended: Path = ()
+    """The field of the item that suspends these pods alone when true: none of them is made then."""
     completed: bool = False
     """
     Whether another component completes the template, so that its requests are unknown unless a container states them.
@@ -96,6 +98,8 @@ class Group:
     """The pod label that identifies a group; empty where the controller sets none."""
     size: str = ""
     """The pod annotation with the size of the group; empty where the controller sets none."""
+    leader: tuple[str, str] | None = None
+    """The label and value of the one pod of each group that autoscalers measure; None where they measure all pods."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +111,8 @@ class Mark:
     """Other labels of the pods, since another kind may use the same label."""
     made_up: bool = False
     """Whether the label holds the name of an intermediate object: the name, a dash and five characters."""
+    infix: str = ""
+    """What earlier releases of the controller put between the name and the dash of a made-up one; empty for nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +163,13 @@ class WorkloadKind:
     """Fields that suspend an object when true: it makes no pods then."""
     unknown: tuple[Path, ...] = ()
     """Fields with which an object makes one group of pods, of unknown size beforehand."""
+    made: tuple[str, ...] = ()
+    """Kinds of objects that stand between an object and its pods, as ``group/Kind``, without those of Kubernetes."""
+    scaled_below: bool = False
+    """Whether the objects that it makes state how many pods it wants at present, since they are what is autoscaled."""
+    revisions: str = ""
+    """The label of the objects that it makes by which those with one value are revisions of one part, of which at most
+    one is wanted; ``*`` where all are. Empty where each is a part."""
     ceiling: Path = ()
     """The field with the most replicas that the kind's own autoscaler makes; empty where it has none."""
     ordered: tuple[tuple[Path, Path], ...] = ()

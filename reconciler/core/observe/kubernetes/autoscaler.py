@@ -54,13 +54,14 @@ class AutoscalerRecord:
     since: datetime
     wishes: tuple[_Wish, ...]
     shape: ReplicaShape | None = None
+    owner_uid: str = ""
 
     def ask(self, pods: int, ready: int) -> ReplicaRequest:
         """Ask for the replicas of the largest metric beyond the maximum.
 
-        Most metrics are averages over ready pods, and so a multiple of *those*: pods that wait for a node, or load a
-        model, are not measured. Without a larger metric the number is one replica, since the controller reports the
-        limit.
+        Most metrics are averages over ready replicas, and so a multiple of *those*: pods that wait for a node, or load
+        a model, are not measured, and of a gang its leader alone is. Without a larger metric the number is one replica,
+        since the controller reports the limit.
         """
         measured = ready if pods else self.current
         most = max(self.wishes, key=lambda wish: wish.counted(measured), default=None)
@@ -86,6 +87,8 @@ def read_autoscaler(raw: Json) -> AutoscalerRecord | None:
     # The controller leaves ScalingLimited unchanged if it cannot scale at all.
     stale = any(conditions.get(type_, {}).get("status") == "False" for type_ in ("ScalingActive", "AbleToScale"))
     if stale or limited.get("status") != "True" or limited.get("reason") != "TooManyReplicas":
+        return None
+    if "deletionTimestamp" in metadata:
         return None
     maximum: int = spec["maxReplicas"]
     if status.get("desiredReplicas") != maximum:  # changed since the last sync

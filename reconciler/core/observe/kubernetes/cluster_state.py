@@ -30,7 +30,7 @@ from reconciler.core.observe.kubernetes.resources import (
     Owner,
     Resource,
     Watched,
-    custom_resources,
+    custom_resources_of_pods,
     placed_resources,
 )
 from reconciler.core.observe.kubernetes.workloads import Members, observe_workloads, other_objects
@@ -166,7 +166,7 @@ class ClusterState:
     def _follow_specs(self) -> None:
         """Keep a part for each followed kind, and none for others."""
         self._met = len(self._followed.met)
-        wanted = custom_resources({*self._followed.refs, *self._followed.met}, self._kinds)
+        wanted = custom_resources_of_pods({*self._followed.refs, *self._followed.met}, self._kinds)
         for gone in self._specs.keys() - wanted:
             del self._specs[gone], self._parts[gone]
         for new in wanted - self._specs.keys():
@@ -249,7 +249,13 @@ class ClusterState:
             controllers=self._controllers,
             asks=by_owner(self._asks.values()),
             templates=self._templates.records,
-            specs={custom.owning: part.records for custom, part in self._specs.items()},
+            is_open=self._room.is_open,
+            specs={
+                _owner_of(custom, key): record
+                for custom, part in self._specs.items()
+                for key, record in part.records.items()
+            },
+            complete=_CONTROLLED.union(custom.owning for custom in self._specs.keys() - unknown),
             starts=self._queue.starts(),
             reservations=self._queue.reservations(),
             dispatched=self._queue.dispatched(),
@@ -347,3 +353,14 @@ def _unlabelled(placed: Iterable[WorkloadRef], kinds: Kinds) -> frozenset[tuple[
 
 def _kind(resource: CustomResource, kinds: Kinds) -> WorkloadKind:
     return kinds.get(resource.name) or BUILT_IN[resource.name]
+
+
+_CONTROLLED = frozenset((resource.kind, "") for resource in CONTROLLERS)
+"""The kinds of controllers of Kubernetes, as of an `Owner`: those that any followed workload may be of are watched."""
+
+
+def _owner_of(resource: CustomResource, key: str) -> Owner:
+    """Return an object of a resource by its key."""
+    kind, group = resource.owning
+    namespace, _, name = key.partition("/")
+    return Owner(kind, namespace, name, group)

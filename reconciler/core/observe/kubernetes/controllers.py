@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from reconciler.core.observe.kubernetes import pod_failures
+from reconciler.core.observe.kubernetes.object_records import UNKNOWN_OBJECT, ObjectIdentity, object_identity
 from reconciler.core.observe.kubernetes.ownership import (
     BUILT_IN_MARKS,
     GroupMembership,
@@ -51,6 +52,7 @@ class ControllerRecord:
     release: str = ""
     # Whether MultiKueue manages it, so that no pod of it is made here.
     multikueue: bool = False
+    identity: ObjectIdentity = UNKNOWN_OBJECT
 
     @property
     def owners(self) -> tuple[Owner, ...]:
@@ -78,11 +80,15 @@ def read_controller(resource: Resource, raw: Json, marks: Marks = BUILT_IN_MARKS
         here=pod_on_node(template.get("spec") or {}, {**given, "namespace": namespace}) if groups else None,
         release=release_of(raw["metadata"]),
         multikueue=is_managed_by_multikueue(raw),
+        identity=object_identity(raw["metadata"], given),
     )
 
 
 def _pods_of_job(spec: Json, status: Json) -> int:
-    """Count the parallel pods of a Job, at most those that it has yet to complete."""
+    """Count the parallel pods of a Job, at most as many as have yet to succeed or to fail for good.
+
+    Indexes that have failed for good are in `status.failedIndexes` (KEP-3850).
+    """
     if spec.get("suspend"):
         return 0
     at_once = _or(spec.get("parallelism"), 1)
@@ -93,7 +99,16 @@ def _pods_of_job(spec: Json, status: Json) -> int:
     )
     if finished:
         return 0
-    return at_once if completions is None else max(0, min(at_once, completions - _or(status.get("succeeded"), 0)))
+    if completions is None:
+        return at_once
+    left: int = completions - _or(status.get("succeeded"), 0) - _indexes(status.get("failedIndexes") or "")
+    return max(0, min(at_once, left))
+
+
+def _indexes(text: str) -> int:
+    """Count the indexes of a Job's status, as ``1,3-5,7``."""
+    ranges = [part.partition("-") for part in text.split(",") if part]
+    return sum(int(last or first) - int(first) + 1 for first, _, last in ranges)
 
 
 def _replica_failure(status: Json) -> Unscheduled | None:

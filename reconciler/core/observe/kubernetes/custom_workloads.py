@@ -6,12 +6,14 @@ from dataclasses import dataclass, replace
 
 from reconciler.core.capacity.gpu_models import gpus_of_pod
 from reconciler.core.capacity.pod_requirements import pods_of_spec
+from reconciler.core.observe.kubernetes.object_records import UNKNOWN_OBJECT, ObjectIdentity, object_identity
 from reconciler.core.observe.kubernetes.pods import Unscheduled, controller_of
 from reconciler.core.observe.kubernetes.releases import release_of
-from reconciler.core.observe.kubernetes.resources import CustomResource
+from reconciler.core.observe.kubernetes.resources import CustomResource, Owner
 from reconciler.core.workloads.builtin_kinds import Kinds, kind_of
 from reconciler.core.workloads.containers import observed_containers
-from reconciler.core.workloads.pods import is_suspended
+from reconciler.core.workloads.ends import has_ended
+from reconciler.core.workloads.pods import group_count, is_suspended, wanted_pods
 from reconciler.core.workloads.portable_object import is_managed_by_multikueue
 from reconciler.model.capacity import ObservedGroup, ReplicaShape
 from reconciler.model.units import Resources
@@ -45,11 +47,12 @@ _STEPS = (Step(name=_OBJECT, type=StepType.MANIFEST),)
 class CustomWorkloadRecord:
     """The replicas of an object, and one of its gangs."""
 
-    wanted: int
+    # None if nothing says how many, or only the objects that it makes do.
+    wanted: int | None
     # None if its pods are in no gang. Gangs with exclusive domains, or with uncountable parts, are known by their pods.
     group: ObservedGroup | None
-    # The needs of the pod with most GPUs.
-    shape: ReplicaShape
+    # The needs of the pod with most GPUs; None if they cannot be counted.
+    shape: ReplicaShape | None
     # Since when it waits for admission. It then misses all of its pods, if it has none.
     unmade: Unscheduled | None
     # Whether it makes no pods until it is resumed.
@@ -59,41 +62,59 @@ class CustomWorkloadRecord:
     release: str = ""
     # Whether MultiKueue manages it, so that no pod of it is made here.
     multikueue: bool = False
+    identity: ObjectIdentity = UNKNOWN_OBJECT
+    owner: Owner | None = None
+    # The gangs that it asks for, each known by a label of its pods; 0 without such a label.
+    gangs: int = 0
+    # Whether the objects that it makes say how many pods it wants at present, and by what they are revisions.
+    scaled_below: bool = False
+    revisions: str = ""
+
+    @property
+    def owners(self) -> tuple[Owner, ...]:
+        """The owner of the object."""
+        return () if self.owner is None else (self.owner,)
 
 
-def read_spec(resource: CustomResource, raw: Json, kinds: Kinds) -> CustomWorkloadRecord | None:
-    """Read an object as a template would hold it; None if its pods cannot be counted.
+def read_spec(resource: CustomResource, raw: Json, kinds: Kinds) -> CustomWorkloadRecord:
+    """Read an object as a template would hold it; its pods may be uncountable.
 
     What MultiKueue manages is read all the same, without pods.
     """
     version = next(iter(resource.versions), "")
     manifest = {"apiVersion": f"{resource.group}/{version}", **raw, "kind": resource.kind}
     pods = pods_of_spec(DeploySpec(manifests=(ManifestResource(name=_OBJECT, manifest=manifest),), steps=_STEPS), kinds)
-    release = "" if controller_of(raw["metadata"]) is not None else release_of(raw["metadata"])
-    multikueue = is_managed_by_multikueue(manifest)
-    if pods.strange and not multikueue:
-        return None
-    kind = kind_of(manifest, kinds)
-    suspended = kind is not None and is_suspended(manifest, kind)
-    if not pods.parts:
-        return CustomWorkloadRecord(
-            wanted=0,
-            group=None,
-            shape=_NO_PODS,
-            unmade=None,
-            suspended=suspended,
-            release=release,
-            multikueue=multikueue,
-        )
-    alone = CustomWorkloadRecord(
-        wanted=sum(part.replicas for part in pods.parts),
+    owner, kind = controller_of(raw["metadata"]), kind_of(manifest, kinds)
+    counted = kind is not None and kind.counted
+    groups = group_count(manifest, kind) if kind is not None and kind.together is not None else None
+    named = kind is not None and kind.together is not None and bool(kind.together.label)
+    ended = kind is not None and has_ended(kind, raw)
+    seen = CustomWorkloadRecord(
+        wanted=wanted_pods(manifest, kind) if kind is not None and counted else None,
         group=None,
+        shape=None,
+        unmade=None,
+        suspended=kind is not None and is_suspended(manifest, kind),
+        release="" if owner is not None else release_of(raw["metadata"]),
+        multikueue=is_managed_by_multikueue(manifest),
+        identity=object_identity(raw["metadata"]),
+        owner=owner,
+        gangs=(groups or 0) if named else 0,
+        scaled_below=kind is not None and kind.scaled_below,
+        revisions=kind.revisions if kind is not None else "",
+    )
+    if ended or (pods.strange and seen.multikueue):
+        return replace(seen, wanted=0)
+    if pods.strange:
+        return seen
+    if not pods.parts:
+        return replace(seen, wanted=0, shape=_NO_PODS) if counted else seen
+    alone = replace(
+        seen,
+        wanted=sum(part.replicas for part in pods.parts),
         shape=max(pods.parts, key=lambda part: (gpus_of_pod(part.shape), part.replicas)).shape,
         unmade=read_admission_wait(resource, raw),
-        suspended=suspended,
-        release=release,
         containers=() if kind is None else observed_containers(manifest, kind),
-        multikueue=multikueue,
     )
     if pods.shared and alone.shape is not None:  # a chart makes it, and its groups are not known by their manifest
         message = f"wants its pods in one domain of {pods.shared[0].key}, which is counted for manifests alone"

@@ -60,6 +60,8 @@ class QueuedRecord:
     since: datetime
     cause: str
     shape: ReplicaShape | None
+    # The uid of its owner, which may have gone and come back meanwhile; empty where unknown.
+    owner_uid: str = ""
 
     def ask(self, pods: int, ready: int) -> ReplicaRequest | None:
         """Ask for the missing pods of the object.
@@ -117,7 +119,7 @@ def read_queued(raw: Json) -> QueuedRecord | None:
     conditions = _conditions(status)
     reserved = conditions.get("QuotaReserved", {})
     owner = controller_of(metadata)
-    if owner is None or owner.kind == "Pod" or spec.get("active") is False:
+    if owner is None or owner.kind == "Pod" or spec.get("active") is False or "deletionTimestamp" in metadata:
         return None
     if _is_true(conditions, "Finished"):
         return None
@@ -135,6 +137,7 @@ def read_queued(raw: Json) -> QueuedRecord | None:
         since=read_moment(reserved["lastTransitionTime"]),
         cause=sys.intern(_cause(reserved, checks)[:_LONGEST]),
         shape=shape,
+        owner_uid=next((each.get("uid") or "" for each in metadata["ownerReferences"] if each.get("controller")), ""),
     )
 
 

@@ -32,6 +32,8 @@ class GroupMembership(NamedTuple):
     group: str
     # The pods of the gang; 0 if unstated.
     size: int
+    # Whether autoscalers measure this pod for the whole gang.
+    leads: bool = False
 
 
 def marks_by_label(declared: Kinds) -> Marks:
@@ -60,7 +62,8 @@ def memberships(metadata: Json, namespace: str, marks: Marks) -> tuple[GroupMemb
             size = str(annotations.get(together.size, "")) if together.size else ""
             stated_size = int(size) if _SIZE.fullmatch(size) else 0
             group = str(labels.get(together.label, "")) if together.label else ""
-            by_owner.setdefault(owner, GroupMembership(owner, sys.intern(group), stated_size))
+            leads = together.leader is not None and labels.get(together.leader[0]) == together.leader[1]
+            by_owner.setdefault(owner, GroupMembership(owner, sys.intern(group), stated_size, leads))
     return tuple(by_owner.values())
 
 
@@ -70,9 +73,16 @@ def _owners_by_label(metadata: Json, namespace: str, marks: Marks) -> Iterator[t
         return
     for label in sorted(labels.keys() & marks.keys()):
         for kind, mark in marks[label]:
-            name = str(labels[label])
-            if mark.made_up:
-                match = _MADE_UP.fullmatch(name)
-                name = match[1] if match else ""
-            if name and all(labels.get(other) == value for other, value in mark.beside):
-                yield Owner(kind.kind, namespace, name, foreign_group(kind.kind, kind.group)), kind.together
+            if all(labels.get(other) == value for other, value in mark.beside):
+                for name in _names(str(labels[label]), mark):
+                    yield Owner(kind.kind, namespace, name, foreign_group(kind.kind, kind.group)), kind.together
+
+
+def _names(value: str, mark: Mark) -> Iterator[str]:
+    """Yield the names that an object may have by the value of its mark: where its release is unknown, several."""
+    if not mark.made_up:
+        yield from (value,) if value else ()
+    elif match := _MADE_UP.fullmatch(value):
+        yield match[1]
+        if mark.infix and len(earlier := match[1].removesuffix(mark.infix)) not in (0, len(match[1])):
+            yield earlier

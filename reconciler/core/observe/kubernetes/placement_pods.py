@@ -197,7 +197,7 @@ def _summed_up(placements: Mapping[PlacementName, Mapping[str, PodRecord]]) -> P
 
 def _has_gpus(pod: PodRecord) -> bool:
     """Return whether a pod may use GPUs now; a terminating one may as well."""
-    return bool(pod.node) and (bool(pod.holds) or pod.shares_gpu or bool(_gpus(pod)))
+    return bool(pod.node) and not pod.nominated and (bool(pod.holds) or pod.shares_gpu or bool(_gpus(pod)))
 
 
 def _gpu_pod(key: str, pod: PodRecord) -> GpuPod:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
 
 from reconciler.core.observe.kubernetes import pod_failures
@@ -31,6 +31,7 @@ from reconciler.model.workload import Json
 from reconciler.text.timestamps import read_moment
 
 _FINISHED = frozenset({"Succeeded", "Failed"})
+_CLEANED_UP = timedelta(minutes=1)
 _ADMITTED = "kueue.x-k8s.io/topology"
 """The gate of pods that Kueue has admitted and chooses nodes for."""
 POD_GROUP = "kueue.x-k8s.io/pod-group-name"
@@ -49,7 +50,7 @@ class Unscheduled:
 class PodRecord:
     """The record of a pod that has not finished."""
 
-    # Empty until it is bound.
+    # Empty until it is bound, or the scheduler has nominated a node for it, which keeps room there.
     node: str
     requests: Resources
     owner: Owner | None
@@ -80,6 +81,11 @@ class PodRecord:
     groups: tuple[GroupMembership, ...] = ()
     # The part that pod rules refer to; None until it is bound, unless it is in a gang.
     here: PodOnNode | None = None
+    # Whether it waits for its node: pods there have to end before it can be bound.
+    nominated: bool = False
+    # By when a terminating pod leaves its room to a successor; None of one that ends on account of its node, or of a
+    # pod that takes its place.
+    drained: datetime | None = None
 
     @property
     def owners(self) -> tuple[Owner, ...]:
@@ -100,13 +106,14 @@ def read_pod(raw: Json, marks: Marks = BUILT_IN_MARKS, placement: PlacementName 
     metadata, spec, status = raw["metadata"], raw.get("spec") or {}, raw.get("status") or {}
     if status.get("phase") in _FINISHED:
         return None
-    node = spec.get("nodeName") or ""
+    bound = spec.get("nodeName") or ""
     leaving = "deletionTimestamp" in metadata
+    node = bound or ("" if leaving else status.get("nominatedNodeName") or "")
     held = None if node or leaving else _held(metadata, spec, status)
     labels = metadata.get("labels") or {}
     placement = placement_of(metadata) if placement is None else placement
     ours = bool(placement) and not leaving
-    ready = bool(node) and not leaving and _is_ready(status)
+    ready = bool(bound) and not leaving and _is_true(status, "Ready")
     requests = pod_requests(spec)
     shares = bool(placement) and bool(gpu_part_obstacle(requests.amounts, metadata))
     groups = memberships(metadata, metadata.get("namespace", ""), marks)
@@ -126,11 +133,19 @@ def read_pod(raw: Json, marks: Marks = BUILT_IN_MARKS, placement: PlacementName 
         holds=claims_held(metadata.get("namespace") or "", spec, status) if placement and node else (),
         helping=ours and not requests.extended and not spec.get("resourceClaims") and not shares,
         shares_gpu=shares,
-        waiting_reason=pod_failures.describe_waiting(status, held.cause if held else "") if ours and not ready else "",
+        waiting_reason=_waiting_reason(status, held, bound, node) if ours and not ready else "",
         belongs=labelled_owners(metadata, metadata.get("namespace", ""), marks),
         groups=groups,
-        here=pod_on_node(spec, metadata) if node or groups else None,
+        here=pod_on_node(spec, metadata, expected=bool(node) and not bound) if node or groups else None,
+        nominated=bool(node) and not bound,
+        drained=_drained(metadata, status) if leaving and bound else None,
     )
+
+
+def _waiting_reason(status: Json, held: Unscheduled | None, bound: str, node: str) -> str:
+    if node and not bound:
+        return sys.intern(f"Nominated: pods end on {node} to make room")
+    return pod_failures.describe_waiting(status, held.cause if held else "")
 
 
 def placement_of(metadata: Json) -> PlacementName:
@@ -190,9 +205,20 @@ def _shape(spec: Json, metadata: Json) -> ReplicaShape:
     return replica_shape({key: value for key, value in spec.items() if key != "nodeName"}, metadata)
 
 
-def _is_ready(status: Json) -> bool:
+def _drained(metadata: Json, status: Json) -> datetime | None:
+    """Return by when a terminating pod has left: when its grace period is over, and as much later, a minute at least.
+
+    A pod that is disrupted makes room for another workload's, or its node is going (KEP-3329, ``DisruptionTarget``).
+    """
+    if _is_true(status, "DisruptionTarget"):
+        return None
+    grace = timedelta(seconds=metadata.get("deletionGracePeriodSeconds") or 0)
+    return read_moment(metadata["deletionTimestamp"]) + max(grace, _CLEANED_UP)
+
+
+def _is_true(status: Json, kind: str) -> bool:
     return any(
-        condition.get("type") == "Ready" and condition.get("status") == "True"
+        condition.get("type") == kind and condition.get("status") == "True"
         for condition in status.get("conditions") or ()
     )
 

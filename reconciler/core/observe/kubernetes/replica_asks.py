@@ -20,12 +20,17 @@ class AskRecord(Protocol):
         ...
 
     @property
+    def owner_uid(self) -> str:
+        """The uid of that very object; empty where it is known by its name alone."""
+        ...
+
+    @property
     def shape(self) -> ReplicaShape | None:
         """The shape of a missing replica, if it is stated."""
         ...
 
     def ask(self, pods: int, ready: int) -> ReplicaRequest | None:
-        """Return the missing replicas, given the pods of the workload object and those that are ready."""
+        """Return the missing replicas, given the pods of the workload object and its replicas that are ready."""
         ...
 
 

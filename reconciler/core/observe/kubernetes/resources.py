@@ -12,6 +12,7 @@ from reconciler.core.signals.cluster import HPA, KUEUE
 from reconciler.core.workloads.builtin_kinds import BUILT_IN, NO_KINDS, Kinds
 from reconciler.core.workloads.train_job import TRAINER
 from reconciler.core.workloads.watch import NEVER_EMPTY, OPTIONAL, REQUIRED, Gap, ServedResource
+from reconciler.model.kubernetes.workload_kind import WorkloadKind
 from reconciler.model.manifest_source import WorkloadSource
 from reconciler.model.placement import PLACEMENT_LABEL
 from reconciler.model.workload import WorkloadRef
@@ -192,7 +193,7 @@ def custom_resources(refs: Iterable[WorkloadRef], kinds: Kinds = NO_KINDS) -> fr
     if not named:
         return frozenset()
     return frozenset(
-        CustomResource(kind.group, tuple(reversed(kind.versions)), plural_of(kind.kind), kind.kind)
+        _resource_of(kind)
         for kind in {**BUILT_IN, **kinds}.values()
         if not named.isdisjoint({(kind.kind, ""), (kind.kind, kind.group)}) and "." in kind.group
     )
@@ -208,6 +209,17 @@ def placed_resources(refs: Iterable[WorkloadRef], kinds: Kinds = NO_KINDS) -> fr
     if any((ref.kind, ref.group) == (Resource.JOBS.kind, Resource.JOBS.group) for ref in refs):
         named |= {CustomResource(Resource.JOBS.group, Resource.JOBS.versions, Resource.JOBS.plural, Resource.JOBS.kind)}
     return frozenset(replace(resource, selector=PLACEMENT_LABEL) for resource in named)
+
+
+def custom_resources_of_pods(refs: Iterable[WorkloadRef], kinds: Kinds = NO_KINDS) -> frozenset[CustomResource]:
+    """Return `custom_resources`, and the kinds of the objects that stand between those and their pods."""
+    named = custom_resources(refs, kinds)
+    known = {**BUILT_IN, **kinds}
+    return named.union(_resource_of(known[name]) for resource in named for name in known[resource.name].made)
+
+
+def _resource_of(kind: WorkloadKind) -> CustomResource:
+    return CustomResource(kind.group, tuple(reversed(kind.versions)), plural_of(kind.kind), kind.kind)
 
 
 def plural_of(kind: str) -> str:
@@ -235,7 +247,7 @@ def needed_resources(
     StatefulSets or Jobs. The status of objects of such a kind helps.
     """
     refs = tuple(refs)
-    watched: set[Watched] = {*CAPACITY, Resource.QUEUED, *custom_resources(refs, kinds)}
+    watched: set[Watched] = {*CAPACITY, Resource.QUEUED, *custom_resources_of_pods(refs, kinds)}
     if node_pools:
         watched.add(Resource.NODE_POOLS)
     named = {(source.kind, source.group) for source in sources}

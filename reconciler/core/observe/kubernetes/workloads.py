@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from datetime import datetime
+from functools import cached_property, partial
+from itertools import chain
+from typing import NamedTuple
 
+from reconciler.core.capacity.gpu_models import gpus_of_pod
 from reconciler.core.observe.kubernetes.controllers import ControllerRecord
 from reconciler.core.observe.kubernetes.custom_workloads import CustomWorkloadRecord, merge_group
 from reconciler.core.observe.kubernetes.kueue import QueuedRecord
@@ -14,15 +18,17 @@ from reconciler.core.observe.kubernetes.pod_groups import group_of, group_seen
 from reconciler.core.observe.kubernetes.pods import PodRecord, Unscheduled
 from reconciler.core.observe.kubernetes.replica_asks import AskRecord
 from reconciler.core.observe.kubernetes.resources import Owner
+from reconciler.core.observe.kubernetes.wanted_pods import ObjectRecord, ObjectTree, Part
 from reconciler.core.pods.resource_claims import NO_CLAIMS, TemplateRecord, with_claims
 from reconciler.core.workloads.builtin_kinds import WATCHED
 from reconciler.model.capacity import MissingReplicas, ReplicaShape, WorkloadObservation
+from reconciler.model.signal import ReplicaRequest
 from reconciler.model.workload import WorkloadRef
 
 _ORDER = tuple(kind.kind for kind in WATCHED)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Members:
     """Pods and workload objects, their owners, and the asks for more replicas."""
 
@@ -32,8 +38,12 @@ class Members:
     asks: Mapping[Owner, Iterable[AskRecord]]
     # The claim templates, as ``namespace/name``.
     templates: Mapping[str, TemplateRecord]
-    # The records of objects with controllers of their own, by the kind and group of an `Owner`, then by name.
-    specs: Mapping[tuple[str, str], Mapping[str, CustomWorkloadRecord]] = field(default_factory=dict)
+    # Whether the node of a name takes pods.
+    is_open: Callable[[str], bool]
+    # The records of objects with controllers of their own.
+    specs: Mapping[Owner, CustomWorkloadRecord] = field(default_factory=dict)
+    # The kinds whose objects are all among these, by the kind and group of an `Owner`.
+    complete: Container[tuple[str, str]] = frozenset()
     # Kueue's words on objects that run, or begin, without a pod here.
     starts: Mapping[Owner, str] = field(default_factory=dict)
     # Kueue's words on objects that have quota, and wait for admission checks.
@@ -41,13 +51,31 @@ class Members:
     # Kueue's words on gated pods that run on another cluster, by their `admission_key`.
     dispatched: Mapping[str, str] = field(default_factory=dict)
 
+    @cached_property
+    def objects(self) -> Mapping[Owner, ObjectRecord]:
+        """All objects that make pods, or make objects that do."""
+        return {**self.controllers, **self.specs}
+
+    @cached_property
+    def tree(self) -> ObjectTree:
+        """The objects with what they make."""
+        return ObjectTree(self.objects, self.pods, self.by_owner, self.is_open)
+
+    def exists(self, owner: Owner) -> bool:
+        """Return whether there is such an object, as far as anybody can know."""
+        return owner in self.objects or (owner.kind, owner.group) not in self.complete
+
+    def is_of(self, uid: str, owner: Owner) -> bool:
+        """Return whether what names an object by its uid means this one, and not one of its name before it."""
+        record = self.objects.get(owner)
+        return record is None or not uid or not record.identity.uid or uid == record.identity.uid
+
 
 def observe_workloads(refs: Iterable[WorkloadRef], members: Members) -> Iterator[WorkloadObservation]:
     """Observe the followed objects, and those of followed releases, sorted; one without pods and asks is left out.
 
-    An object with a controller of its own is known by its pods and the objects that own or mark them: it wants its
-    existing pods, and those that their makers have yet to create; or the replicas that it states itself, if it is
-    watched and the number is larger. An object that waits for admission and has no pods misses them all.
+    What an object wants, and which of its pods count, is for `wanted_pods` to say. An object that waits for admission
+    and has no pods misses them all. One that is being deleted misses none.
     """
     named: dict[tuple[str, str], list[WorkloadRef]] = {}
     releases: set[str] = set()
@@ -56,12 +84,10 @@ def observe_workloads(refs: Iterable[WorkloadRef], members: Members) -> Iterator
         releases |= {f"{ref.namespace}/{ref.name}"} if ref.release else set()
     if not named:
         return
-    owned: dict[Owner, list[Owner]] = {}
-    for owner_of_pods, record in members.controllers.items():
-        for owner in record.owners:
-            owned.setdefault(owner, []).append(owner_of_pods)
-    everyone = {*members.controllers, *members.by_owner, *owned, *members.asks, *members.starts}
-    everyone.update(_awaiting_admission(members))
+    tree = members.tree
+    everyone = {*members.controllers, *members.by_owner, *tree.owned, *members.starts}
+    everyone.update(owner for owner in members.asks if members.exists(owner))
+    everyone.update(owner for owner, record in members.specs.items() if record.unmade is not None)
     released = _releases_by_owner(members, releases) if releases else {}
     called = {owner for owner in everyone if (owner.namespace, owner.name) in named}
     owners = sorted({*called, *released}, key=_rank)
@@ -71,7 +97,7 @@ def observe_workloads(refs: Iterable[WorkloadRef], members: Members) -> Iterator
         part = own is not None and own.owner in own.belongs and own.owner in owners
         alike = named.get((root.namespace, root.name), [])
         if root in released or any(root.meant_by(ref) and not (part and not ref.kind) for ref in alike):
-            seen = replace(_observe(root, members, owned), release=released.get(root, ""))
+            seen = replace(_observe(root, members, owners), release=released.get(root, ""))
             yield replace(seen, ref=root.ref) if any(ref.group for ref in alike) else seen
 
 
@@ -93,9 +119,7 @@ def other_objects(
     if not missing:
         return ()
     here = {owner for owner, record in members.controllers.items() if owner.namespace in missing and not record.owners}
-    for (kind, group), records in members.specs.items():
-        keys = (key.split("/", 1) for key in records)
-        here |= {Owner(kind, namespace, name, group) for namespace, name in keys if namespace in missing}
+    here |= {owner for owner, record in members.specs.items() if owner.namespace in missing and not record.owners}
     return tuple(owner.ref for owner in sorted(here, key=_rank))
 
 
@@ -106,21 +130,8 @@ def _releases_by_owner(members: Members, releases: Container[str]) -> dict[Owner
         for owner, record in members.controllers.items()
         if record.release in releases and record.owner is None
     }
-    for (kind, group), records in members.specs.items():
-        for key, record in records.items():
-            if record.release in releases:
-                namespace, _, name = key.partition("/")
-                released[Owner(kind, namespace, name, group)] = record.release
+    released.update((owner, record.release) for owner, record in members.specs.items() if record.release in releases)
     return released
-
-
-def _awaiting_admission(members: Members) -> Iterator[Owner]:
-    """Return the objects that wait for admission, and may have no pods by which to find them."""
-    for (kind, group), records in members.specs.items():
-        for key, record in records.items():
-            if record.unmade is not None:
-                namespace, _, name = key.partition("/")
-                yield Owner(kind, namespace, name, group)
 
 
 def _rank(owner: Owner) -> tuple[str, str, int, str, str]:
@@ -129,69 +140,125 @@ def _rank(owner: Owner) -> tuple[str, str, int, str, str]:
     return (owner.namespace, owner.name, place, owner.kind, owner.group)
 
 
-def _pods_below(root: Owner, members: Members, owned: Mapping[Owner, list[Owner]]) -> list[PodRecord]:
-    """Return the pods of an object and of all that it owns, such as ReplicaSets, terminating ones included."""
-    keys: set[str] = set()
-    seen: set[Owner] = set()
-    open_ = [root]
-    while open_:
-        owner = open_.pop()
-        if owner not in seen:
-            seen.add(owner)
-            keys.update(members.by_owner.get(owner, ()))
-            open_ += owned.get(owner, ())
-    return [members.pods[key] for key in sorted(keys)]
-
-
-def _pods_that_stay(pods: Iterable[PodRecord]) -> list[PodRecord]:
-    return [pod for pod in pods if not pod.leaving]
-
-
-def _observe(root: Owner, members: Members, owned: Mapping[Owner, list[Owner]]) -> WorkloadObservation:
-    everyone = _pods_below(root, members, owned)
-    pods = _pods_that_stay(everyone)
-    ready = sum(1 for pod in pods if pod.ready)
-    record = members.controllers.get(root)
-    makers = [(record, pods)] if record is not None else _makers(root, members, owned)
-    wanted = record.wanted if record else len(pods) + sum(max(0, maker.wanted - len(own)) for maker, own in makers)
-    spec = members.specs.get((root.kind, root.group), {}).get(f"{root.namespace}/{root.name}")
-    wanted = max(wanted, spec.wanted) if spec is not None else wanted
-    waiting_here = [pod for pod in pods if pod.admission not in members.dispatched]
-    waiting = Counter(
-        (pod.held.since, pod.held.cause, group_of(root, pod.groups)) for pod in waiting_here if pod.held is not None
-    )
-    for maker, own in makers:
-        unscheduled, missing = _uncreated_replicas(maker, own)
-        if unscheduled is not None:
-            waiting[unscheduled.since, unscheduled.cause, group_of(root, maker.groups)] += missing
+def _observe(root: Owner, members: Members, followed: Container[Owner]) -> WorkloadObservation:
+    tree = members.tree
+    parts = tree.parts(root)
+    pods = [pod for part in parts for pod in part.pods]
+    makers = [maker for part in parts for maker in part.makers]
+    record, spec = members.controllers.get(root), members.specs.get(root)
+    known: ControllerRecord | CustomWorkloadRecord | None = record or spec
+    wanted = sum(part.wanted for part in parts)
+    waiting = Counter[_Wait]()
+    for part in parts:
+        waiting.update(_waiting(root, part, members.dispatched))
     shape = _shape(root, pods, [maker for maker, _ in makers], members)
-    if spec is not None and spec.unmade is not None and not pods:
-        waiting[spec.unmade.since, spec.unmade.cause, ""] += wanted
+    if spec is not None and spec.unmade is not None and not tree.pods_below(root):
+        waiting[_Wait(spec.unmade.since, spec.unmade.cause, "")] += wanted
         shape = shape or spec.shape
-    asking = members.asks.get(root, ())
+    leaving = known is not None and known.identity.leaving
+    asking = {} if leaving else _asking(root, members, followed)
     started = members.starts.get(root, "") or next(
         (words for pod in pods if (words := members.dispatched.get(pod.admission))), ""
     )
     return WorkloadObservation(
         ref=WorkloadRef(namespace=root.namespace, name=root.name, kind=root.kind, group=root.group),
         wanted=wanted,
-        running=sum(1 for pod in pods if pod.runs),
+        running=sum(part.running for part in parts),
         waiting=tuple(
-            MissingReplicas(replicas=n, since=since, cause=cause, group=group)
-            for (since, cause, group), n in sorted(waiting.items())
+            MissingReplicas(replicas=n, since=wait.since, cause=wait.cause, group=wait.group)
+            for wait, n in sorted(waiting.items())
             if n
         ),
         shape=shape,
-        asks=tuple(ask for ask in (ask_record.ask(len(pods), ready) for ask_record in asking) if ask is not None),
+        asks=tuple(ask for target, asks in asking.items() for ask in _asked(target, asks, members)),
         group=merge_group(
             group_seen(root, pods, makers, partial(with_claims, namespace=root.namespace, templates=members.templates)),
             spec.group if spec is not None else None,
         ),
-        containers=record.containers if record is not None else spec.containers if spec is not None else (),
-        held=not started and _is_held(everyone, record, spec, asking),
+        containers=known.containers if known is not None else (),
+        held=not started and _is_held(tree.pods_below(root), record, spec, chain.from_iterable(asking.values())),
         started=started,
-        claimed="" if started else members.reservations.get(root, "") or _claim(record or spec),
+        claimed="" if started else members.reservations.get(root, "") or _claim(known),
     )
+
+
+class _Wait(NamedTuple):
+    """Since when, why, and in which gang a replica waits."""
+
+    since: datetime
+    cause: str
+    group: str
+
+
+def _waiting(root: Owner, part: Part, dispatched: Container[str]) -> Counter[_Wait]:
+    """Count the pods of a part that wait, and those that its makers may not create.
+
+    As many as leave their room to a successor are missing from when they should have left.
+    """
+    waiting = Counter(
+        _Wait(pod.held.since, pod.held.cause, group_of(root, pod.groups))
+        for pod in part.pods
+        if pod.held is not None and pod.admission not in dispatched
+    )
+    left = part.wanted - len(part.pods)
+    for maker, own in part.makers:
+        unscheduled, missing = _uncreated_replicas(maker, own)
+        if unscheduled is not None:
+            uncreated = min(left, missing)
+            waiting[_Wait(unscheduled.since, unscheduled.cause, group_of(root, maker.groups))] += uncreated
+            left -= uncreated
+    for drained in part.draining if waiting else ():
+        first = min((wait for wait, number in waiting.items() if number and wait.since < drained), default=None)
+        if first is not None:
+            waiting[first] -= 1
+            waiting[first._replace(since=drained)] += 1
+    return waiting
+
+
+def _asking(root: Owner, members: Members, followed: Container[Owner]) -> Mapping[Owner, list[AskRecord]]:
+    """Return what asks for replicas of an object: of it, of what it makes, or of what has made it.
+
+    Of several objects that it makes those ask whose pods have the most GPUs: a router is no replica of what it serves.
+    An object above it that is followed itself is told of its asks itself.
+    """
+    tree = members.tree
+    made = [each for each in tree.below(root) if each != root and each in members.asks]
+    gpus = {each: _gpus(each, members) for each in (tree.made(root) if made else ())}
+    most = max(gpus.values(), default=0)
+    small = {below for each, number in gpus.items() if number < most for below in tree.below(each)}
+    above = [each for each in tree.above(root) if each not in followed]
+    targets = [root, *(each for each in made if each not in small), *above]
+    return {
+        target: records
+        for target in targets
+        if target in members.asks and members.exists(target)
+        if (records := [record for record in members.asks[target] if members.is_of(record.owner_uid, target)])
+    }
+
+
+def _gpus(owner: Owner, members: Members) -> int:
+    """Return the most GPUs that a pod of an object asks for, by its template or by what it makes."""
+    shapes = [record.shape for each in members.tree.below(owner) if (record := members.objects.get(each)) is not None]
+    return max((gpus_of_pod(shape) for shape in shapes if shape is not None), default=0)
+
+
+def _asked(target: Owner, asks: Iterable[AskRecord], members: Members) -> Iterator[ReplicaRequest]:
+    """Return what is asked for of an object, in its own replicas."""
+    pods = [pod for pod in members.tree.pods_below(target) if not pod.leaving]
+    ready = _ready_replicas(target, pods, members.specs.get(target))
+    for record in asks:
+        ask = record.ask(len(pods), ready)
+        if ask is not None:
+            yield ask
+
+
+def _ready_replicas(target: Owner, pods: Sequence[PodRecord], spec: CustomWorkloadRecord | None) -> int:
+    """Count the ready pods that an autoscaler of an object measures: of gangs their leaders."""
+    leaders = [pod for pod in pods if any(group.leads and group.owner == target for group in pod.groups)]
+    ready = sum(1 for pod in leaders or pods if pod.ready)
+    if leaders or spec is None or not (spec.gangs and spec.wanted):
+        return ready
+    return ready * spec.gangs // spec.wanted
 
 
 def _claim(record: ControllerRecord | CustomWorkloadRecord | None) -> str:
@@ -210,7 +277,7 @@ def _is_held(
     if any(pod.node or not (pod.gated or pod.leaving) for pod in pods):
         return False
     # 2. Every pod is gated.
-    if _pods_that_stay(pods):
+    if any(not pod.leaving for pod in pods):
         return True
     # 3. It has no pods: it is suspended, or waits for Volcano.
     if (record is not None and record.suspended) or (spec is not None and (spec.suspended or spec.unmade is not None)):
@@ -233,18 +300,6 @@ def _shape(
         if shape is not None:
             return with_claims(shape, claims, root.namespace, members.templates)
     return None
-
-
-def _makers(
-    root: Owner, members: Members, owned: Mapping[Owner, list[Owner]]
-) -> list[tuple[ControllerRecord, list[PodRecord]]]:
-    """Return the objects that create the pods of an unwatched kind, as a Rollout's ReplicaSets do.
-
-    Of a Deployment and its ReplicaSet, whose pods have the same marks, it is the Deployment.
-    """
-    own = owned.get(root, ())
-    makers = [owner for owner in sorted(own) if members.controllers[owner].owner not in own]
-    return [(members.controllers[maker], _pods_that_stay(_pods_below(maker, members, owned))) for maker in makers]
 
 
 def _held(pods: Iterable[PodRecord]) -> list[Unscheduled]:

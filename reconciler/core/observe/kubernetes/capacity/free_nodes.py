@@ -58,6 +58,11 @@ class NodeTracker:
             del self._used[pod.node], self._there[pod.node]
         self._made.pop(pod.node, None)
 
+    def is_open(self, name: str) -> bool:
+        """Return whether a node takes pods; one that is unknown does not."""
+        record = self._nodes.get(name)
+        return record is not None and record.open
+
     def pools(self, devices: Mapping[str, tuple[DeviceStock, ...]]) -> tuple[Pool, ...]:
         """Make a pool of each group of nodes, named after its first; `devices` are the stock by node."""
         if self._groups is None:

@@ -1,0 +1,202 @@
+"""The pods that an object asks for at home: how many, and which of those that exist make them up.
+
+An object asks for what it states, whatever pods exist: a rollout makes pods of a new revision beside those of the old
+one, for which no room has to be found elsewhere. Where what an object makes is autoscaled, that states how many
+(`WorkloadKind.scaled_below`); where nothing that is known states it, the pods that exist are what is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+
+from reconciler.core.observe.kubernetes.controllers import ControllerRecord
+from reconciler.core.observe.kubernetes.custom_workloads import CustomWorkloadRecord
+from reconciler.core.observe.kubernetes.pod_groups import group_of
+from reconciler.core.observe.kubernetes.pods import PodRecord
+from reconciler.core.observe.kubernetes.resources import Owner
+from reconciler.model.kubernetes.workload_kind import EACH
+
+ObjectRecord = ControllerRecord | CustomWorkloadRecord
+Maker = tuple[ControllerRecord, list[PodRecord]]
+"""An object that creates pods, and its pods that are not being deleted."""
+
+_LATE = datetime.max.replace(tzinfo=UTC)
+_REPLICA_SET = "ReplicaSet"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """Pods that stand for one another, as those of all revisions of a Deployment."""
+
+    wanted: int
+    pods: tuple[PodRecord, ...]
+    """Those that make up the wanted ones, with a node first."""
+    draining: tuple[datetime, ...]
+    """By when each pod that is being deleted leaves its room to a successor."""
+    makers: tuple[Maker, ...]
+    """The objects that create its pods, without those that create the pods of other gangs than these."""
+
+    @property
+    def running(self) -> int:
+        """The wanted pods that have a node."""
+        return sum(1 for pod in self.pods if pod.runs)
+
+
+class ObjectTree:
+    """Objects that make pods, the objects that they make, and the pods."""
+
+    def __init__(
+        self,
+        objects: Mapping[Owner, ObjectRecord],
+        pods: Mapping[str, PodRecord],
+        by_owner: Mapping[Owner, Iterable[str]],
+        is_open: Callable[[str], bool],
+    ) -> None:
+        self._objects = objects
+        self._pods = pods
+        self._by_owner = by_owner
+        self._is_open = is_open
+
+    @cached_property
+    def owned(self) -> Mapping[Owner, Sequence[Owner]]:
+        """The objects that belong to each object, by owner reference or by the labels of their pods."""
+        owned: dict[Owner, list[Owner]] = {}
+        for each, record in self._objects.items():
+            for owner in record.owners:
+                owned.setdefault(owner, []).append(each)
+        return owned
+
+    def below(self, root: Owner) -> Iterator[Owner]:
+        """Yield an object and all that belong to it, directly or not."""
+        seen: set[Owner] = set()
+        open_ = [root]
+        while open_:
+            owner = open_.pop()
+            if owner not in seen:
+                seen.add(owner)
+                yield owner
+                open_ += self.owned.get(owner, ())
+
+    def above(self, root: Owner) -> Iterator[Owner]:
+        """Yield the objects that an object belongs to, directly or not."""
+        seen: set[Owner] = {root}
+        open_ = [root]
+        while open_:
+            record = self._objects.get(open_.pop())
+            for owner in record.owners if record is not None else ():
+                if owner not in seen:
+                    seen.add(owner)
+                    open_.append(owner)
+                    yield owner
+
+    def made(self, root: Owner) -> list[Owner]:
+        """Return the objects that an object makes itself, as a Rollout its ReplicaSets.
+
+        Of a Deployment and its ReplicaSet, whose pods have the same marks, it is the Deployment.
+        """
+        own = self.owned.get(root, ())
+        return [each for each in sorted(own) if not any(owner in own for owner in self._objects[each].owners)]
+
+    def pods_below(self, root: Owner) -> list[PodRecord]:
+        """Return the pods of an object and of all that belong to it, terminating ones included."""
+        return [self._pods[key] for key in self._keys_below(root)]
+
+    def _keys_below(self, root: Owner) -> list[str]:
+        return sorted({key for owner in self.below(root) for key in self._by_owner.get(owner, ())})
+
+    def parts(self, root: Owner) -> list[Part]:
+        """Return the parts of an object, each with the pods that make it up."""
+        record = self._objects.get(root)
+        stated = None if record is None else record.wanted
+        # 1. It is being deleted, and asks for nothing.
+        if record is not None and record.identity.leaving:
+            return [self._part(root, 0, [root])]
+        below = isinstance(record, CustomWorkloadRecord) and record.scaled_below
+        made = self.made(root) if below or stated is None else []
+        # 2. The object states it.
+        if stated is not None and not made:
+            return [self._part(root, stated, [root])]
+        # 3. What it makes states it. Of the revisions of a part one is wanted, the largest.
+        parts = []
+        for revisions in self._by_part(record, made):
+            wanted = max(sum(part.wanted for part in self.parts(each)) for each in revisions)
+            parts.append(self._part(root, wanted, revisions))
+        # 4. Nothing states it of pods that it makes itself.
+        covered = {key for each in made for key in self._keys_below(each)}
+        rest = [key for key in self._keys_below(root) if key not in covered]
+        if rest:
+            staying = sum(1 for key in rest if not self._pods[key].leaving)
+            left = staying if stated is None else min(staying, max(0, stated - sum(part.wanted for part in parts)))
+            parts.append(self._made_up(root, left, rest))
+        return parts
+
+    def _by_part(self, record: ObjectRecord | None, made: Iterable[Owner]) -> list[list[Owner]]:
+        """Group the objects that an object makes into the revisions of each part."""
+        label = record.revisions if isinstance(record, CustomWorkloadRecord) else ""
+        parts: dict[object, list[Owner]] = {}
+        for each in made:
+            part = dict(self._objects[each].identity.part).get(label)
+            key: object = each if part is None else part
+            if label == EACH or (record is None and each.kind == _REPLICA_SET):
+                key = ""
+            parts.setdefault(key, []).append(each)
+        return list(parts.values())
+
+    def _part(self, root: Owner, wanted: int, owners: Sequence[Owner]) -> Part:
+        """Make up the part of `root` that these objects are."""
+        keys = dict.fromkeys(key for owner in owners for key in self._keys_below(owner))
+        records = [self._objects.get(owner) for owner in owners]
+        gangs = [record.gangs for record in records if isinstance(record, CustomWorkloadRecord)]
+        by_gang = owners[0] if gangs and len(owners) == 1 else root
+        return self._made_up(by_gang, wanted, keys, list(self._makers(owners)), sum(gangs))
+
+    def _made_up(
+        self, by_gang: Owner, wanted: int, keys: Iterable[str], makers: Sequence[Maker] = (), gangs: int = 0
+    ) -> Part:
+        """Choose the pods that make up the wanted ones; `by_gang` is the object whose gangs they are in."""
+        everyone = [self._pods[key] for key in keys]
+        pods = [pod for pod in everyone if not pod.leaving]
+        draining = sorted(pod.drained for pod in everyone if pod.drained is not None and self._is_open(pod.node))
+        kept = _kept_gangs(by_gang, pods, gangs)
+        if kept is not None:
+            pods = [pod for pod in pods if group_of(by_gang, pod.groups) in kept]
+            makers = [each for each in makers if group_of(by_gang, each[0].groups) in kept]
+        chosen = sorted(pods, key=_place)[:wanted] if len(pods) > wanted else pods
+        return Part(wanted=wanted, pods=tuple(chosen), draining=tuple(draining), makers=tuple(makers))
+
+    def _makers(self, owners: Iterable[Owner]) -> Iterator[Maker]:
+        """Yield the objects that create the pods of these, as a Rollout's ReplicaSets do."""
+        for owner in owners:
+            record = self._objects.get(owner)
+            if isinstance(record, ControllerRecord):
+                yield record, [pod for pod in self.pods_below(owner) if not pod.leaving]
+            else:
+                yield from self._makers(self.made(owner))
+
+
+def _kept_gangs(root: Owner, pods: Iterable[PodRecord], gangs: int) -> frozenset[str] | None:
+    """Return the gangs that make up the wanted ones, where there are more: those that run with the most pods."""
+    if not gangs:
+        return None
+    by_name: dict[str, list[PodRecord]] = {}
+    for pod in pods:
+        if name := group_of(root, pod.groups):
+            by_name.setdefault(name, []).append(pod)
+    if len(by_name) <= gangs:
+        return None
+    ranked = sorted(by_name, key=lambda name: (-sum(pod.runs for pod in by_name[name]), _first(by_name[name]), name))
+    return frozenset(ranked[:gangs]) | {""}
+
+
+def _first(pods: Iterable[PodRecord]) -> datetime:
+    return min((pod.held.since for pod in pods if pod.held is not None), default=_LATE)
+
+
+def _place(pod: PodRecord) -> tuple[int, datetime]:
+    """Sort pods with a node first, then those that have waited longest, and those that wait for nothing known last."""
+    if pod.runs:
+        return 0, _LATE
+    return (2, _LATE) if pod.held is None else (1, pod.held.since)
