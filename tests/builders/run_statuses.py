@@ -44,7 +44,20 @@ _KUBEFLOW = tuple(
 )
 _STOPPED = "Job was intentionally stopped."
 
+
+def _pod(phase: str, reason: str, **fields: Json) -> Json:
+    state = {"terminated": {"exitCode": 0, "reason": reason, "finishedAt": END}}
+    return {"phase": phase, "containerStatuses": [{"name": "main", "state": state}], **fields}
+
+
 ENDED: Mapping[str, Ended] = {
+    "/Pod": (
+        ((_pod("Succeeded", "Completed"), "Completed"),),
+        (
+            (_pod("Failed", "OOMKilled"), "OOMKilled"),
+            ({**conditions("DisruptionTarget"), "phase": "Failed", "reason": "Evicted", "message": "low"}, "low"),
+        ),
+    ),
     "batch/Job": _ended(
         conditions("SuccessCriteriaMet", "Complete", reason="CompletionsReached", message="Reached expected succeeded"),
         conditions("FailureTarget", "Failed", reason="BackoffLimitExceeded", message="Job has reached the limit"),
@@ -96,6 +109,7 @@ ENDED: Mapping[str, Ended] = {
 """By kind."""
 
 GOING_ON: Mapping[str, tuple[Json, ...]] = {
+    "/Pod": ({"phase": "Pending"}, {"phase": "Running"}, {"phase": "Unknown"}),
     "batch/Job": (
         conditions("Suspended"),
         conditions("SuccessCriteriaMet"),

@@ -195,3 +195,54 @@ def test_how_a_run_ended_is_unknown_while_its_kind_cannot_be_read() -> None:
     unread = made.observation(ClusterName("worker-2"), AT, frozenset({RESOURCE}))
     assert (unread.succeeded, unread.failed, unread.bound) == ({}, {}, {"llm-1": 1})
     assert seen(made).failed.keys() == {"llm-2"}
+
+
+PODS_OF_TEMPLATES = WorkloadRef(namespace="", name="", kind="Pod")
+
+
+def bare(phase: str, uid: str = "1", **metadata: Json) -> Json:
+    """Return a pod that is an object of a placement itself."""
+    raw = pod("smoke", "gpu-1", owner=None, labels={LABEL: "smoke-1"}, phase=phase)
+    raw["metadata"] |= {"uid": uid, **metadata}
+    return raw
+
+
+def watching_pods(*raws: Json, placed: WorkloadRef = PODS_OF_TEMPLATES) -> ClusterObservation:
+    made = ClusterState(placed={placed})
+    for raw in raws:
+        made.apply(Resource.PODS, raw)
+    return seen(made)
+
+
+def test_a_pod_that_is_an_object_of_a_placement_says_how_its_run_has_ended() -> None:
+    assert watching_pods(bare("Running")).unfinished == {"smoke-1"}
+    assert watching_pods(bare("Running"), bare("Succeeded")).succeeded["smoke-1"].objects == 1
+    failed = watching_pods(bare("Running"), bare("Failed"))
+    assert failed.failed["smoke-1"].message == "Pod smoke has failed"
+    assert failed.unfinished == set()
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"deletionTimestamp": END},
+        {"annotations": {"helm.sh/hook": "test"}},
+        {"ownerReferences": [{"kind": "Job", "name": "smoke", "controller": True}]},
+        {"labels": {}},
+    ],
+    ids=["is being deleted", "a hook of a chart", "its Job makes another", "no placement's"],
+)
+def test_the_failure_of_any_other_pod_is_none_of_a_placement(metadata: Json) -> None:
+    assert watching_pods(bare("Failed", **metadata)).failed == {}
+    assert watching_pods(bare("Failed"), placed=TRAIN_JOBS).failed == {}
+
+
+def test_a_pod_that_failed_is_not_kept_once_it_is_gone_from_a_list_but_its_end_is() -> None:
+    made = ClusterState(placed={PODS_OF_TEMPLATES})
+    assert made.apply(Resource.PODS, bare("Failed")) is ChangeEffect.DEMAND
+    assert made.apply(Resource.PODS, bare("Failed")) is ChangeEffect.NOTHING
+    assert made.keys(Resource.PODS) == {"demo/smoke"}
+    made.retain(Resource.PODS, set())
+    assert made.keys(Resource.PODS) == set()
+    made.apply(Resource.PODS, bare("Running", uid="2"))
+    assert "smoke-1" in seen(made).failed

@@ -43,11 +43,11 @@ BEGAN = NOW - timedelta(hours=1)
 PLACE = placement("worker-2", 2, workload=TRAIN, created=BEGAN, lasting=timedelta(days=7), origin=Origin.REQUEST)
 
 
-def watched(name: str) -> tuple[ClusterState, CustomResource]:
+def watched(name: str) -> tuple[ClusterState, CustomResource | Resource]:
     """Return a target where objects of placements of this kind are watched."""
     group, _, kind = name.partition("/")
     ref = WorkloadRef(namespace="", name="", kind=kind, group=group)
-    (resource,) = placed_resources({ref})
+    resource = next(iter(placed_resources({ref})), Resource.PODS)
     return ClusterState(placed={ref}), resource
 
 

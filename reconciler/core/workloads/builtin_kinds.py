@@ -561,6 +561,20 @@ def _kubernetes() -> Iterator[WorkloadKind]:
         versions=("v1",),
         templates=(PodTemplate(spec=("spec",)),),
         one_by_one=True,
+        end=EndStatus(
+            complete=("Succeeded",),
+            failed=("Failed",),
+            word=path("status.phase"),
+            moments=(
+                path("status.containerStatuses.*.state.terminated.finishedAt"),
+                path("status.conditions.*.lastTransitionTime"),
+            ),
+            reasons=(
+                path("status.message"),
+                path("status.reason"),
+                path("status.containerStatuses.*.state.terminated.reason"),
+            ),
+        ),
         plural="pods",
         checked=_KUBERNETES,
     )

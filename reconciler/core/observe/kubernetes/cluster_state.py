@@ -70,7 +70,7 @@ class ClusterState:
         placeable: AbstractSet[WorkloadRef] = frozenset(),
     ) -> None:
         self._live = LiveObjects(sources)
-        self._followed = FollowedWorkloads(refs, marks, _unlabelled(placed, kinds))
+        self._followed = FollowedWorkloads(refs, marks, _unlabelled(placed, kinds), bare_pods=_bare_pods(placed))
         self._kinds = kinds
         self._placed_kinds = frozenset(placed)
         self._placed: dict[CustomResource, PlacedObjects] = {}
@@ -142,9 +142,9 @@ class ClusterState:
         if kinds != self._kinds:
             anew |= self._specs.keys() | self._placed.keys()
         unlabelled = _unlabelled(placed, kinds)
-        if unlabelled != self._followed.unlabelled:
+        if (unlabelled, _bare_pods(placed)) != (self._followed.unlabelled, self._followed.bare_pods):
             anew |= {Resource.PODS, Resource.QUEUED}
-        self._followed.follow(refs, marks, unlabelled)
+        self._followed.follow(refs, marks, unlabelled, bare_pods=_bare_pods(placed))
         if placeable != self._placeable:
             self._placeable = frozenset(placeable)
             self._pods.unplaced.watch(self._placeable, self._pods.pods.values())
@@ -349,6 +349,11 @@ def _unlabelled(placed: Iterable[WorkloadRef], kinds: Kinds) -> frozenset[tuple[
     return frozenset(
         each.owning for each in placed_resources(placed, kinds) if _kind(each, kinds).leaves_pods_unlabelled
     )
+
+
+def _bare_pods(placed: Iterable[WorkloadRef]) -> bool:
+    """Return whether placements make pods themselves, and not by another object."""
+    return any((ref.kind, ref.group) == (Resource.PODS.kind, Resource.PODS.group) for ref in placed)
 
 
 def _kind(resource: CustomResource, kinds: Kinds) -> WorkloadKind:

@@ -11,11 +11,12 @@ from datetime import datetime
 from reconciler.core.observe.kubernetes.capacity.free_nodes import NodeTracker
 from reconciler.core.observe.kubernetes.controllers import ControllerRecord, read_controller
 from reconciler.core.observe.kubernetes.ownership import BUILT_IN_MARKS, Marks, labelled_owners
-from reconciler.core.observe.kubernetes.placed_objects import PlacedRecord
+from reconciler.core.observe.kubernetes.placed_objects import PlacedRecord, read_placed
 from reconciler.core.observe.kubernetes.placement_pods import PlacementPods
-from reconciler.core.observe.kubernetes.pods import PodRecord, placement_of, read_pod, read_success
+from reconciler.core.observe.kubernetes.pods import PodRecord, controller_of, placement_of, read_pod, read_success
 from reconciler.core.observe.kubernetes.resources import Owner, Resource
 from reconciler.core.observe.kubernetes.unplaced_workloads import UnplacedWorkloads
+from reconciler.core.workloads.builtin_kinds import BUILT_IN
 from reconciler.core.workloads.watch import ChangeEffect, key_of, namespace_of_key
 from reconciler.model.ids import PlacementName
 from reconciler.model.placement import PLACEMENT_LABEL
@@ -27,7 +28,7 @@ class FollowedWorkloads:
 
     The parts of a cluster share one instance, so that all see a change at once. `met` are the owners of pods or asks,
     by kind and group. `unlabelled` are the kinds and groups of owners that have the label of a placement in place of
-    their pods.
+    their pods. `bare_pods` says whether placements make pods without a controller, whose end is their run's.
     """
 
     def __init__(
@@ -35,13 +36,23 @@ class FollowedWorkloads:
         refs: AbstractSet[WorkloadRef],
         marks: Marks = BUILT_IN_MARKS,
         unlabelled: AbstractSet[tuple[str, str]] = frozenset(),
+        *,
+        bare_pods: bool = False,
     ) -> None:
-        self.follow(refs, marks, unlabelled)
+        self.follow(refs, marks, unlabelled, bare_pods=bare_pods)
 
-    def follow(self, refs: AbstractSet[WorkloadRef], marks: Marks, unlabelled: AbstractSet[tuple[str, str]]) -> None:
+    def follow(
+        self,
+        refs: AbstractSet[WorkloadRef],
+        marks: Marks,
+        unlabelled: AbstractSet[tuple[str, str]],
+        *,
+        bare_pods: bool,
+    ) -> None:
         """Follow these from now on, without any met."""
         self.refs = frozenset(refs)
         self.unlabelled = frozenset(unlabelled)
+        self.bare_pods = bare_pods
         self.namespaces = {ref.namespace for ref in refs}
         self.marks = marks
         self.met: set[WorkloadRef] = set()
@@ -130,6 +141,7 @@ class PodSums:
         self._ours = PlacementPods()
         self._claiming: set[str] = set()
         self._placed: dict[Owner, PlacedRecord] = {}
+        self._bare: dict[str, PlacedRecord] = {}
         self._unlabelled = UnlabelledPods()
         self.unplaced = UnplacedWorkloads(frozenset())
         """The workloads of pods without the label of a placement."""
@@ -169,16 +181,20 @@ class PodSums:
         pod = self._read(raw)
         unlabelled = UnlabelledPod(owners=owners, alone=pod, placed=self._read(raw, _SOME)) if owners else None
         self._unlabelled.put(key, unlabelled)
-        return self._count_as(key, pod if unlabelled is None else self._read_placed(unlabelled))
+        effect = self._count_as(key, pod if unlabelled is None else self._read_placed(unlabelled))
+        if self._followed.bare_pods and _is_placed(raw["metadata"]):
+            return self._end(key, read_placed(raw, BUILT_IN["/Pod"])) or effect
+        return effect
 
     def remove(self, key: str) -> ChangeEffect:
         """Apply the deletion of a pod."""
         self._unlabelled.put(key, None)
+        self._end(key, None)
         return self._count_as(key, _GONE)
 
     def keys(self) -> AbstractSet[str]:
         """Return the keys of the pods that have not finished, and of those of placements that have succeeded."""
-        return self._pods.keys() | self._ours.succeeded.keys() | self._unlabelled.keys()
+        return self._pods.keys() | self._ours.succeeded.keys() | self._unlabelled.keys() | self._bare.keys()
 
     def place(self, owner: Owner, record: PlacedRecord | None) -> None:
         """Count the pods of an object without a label of their own for its placement, or for none any more."""
@@ -189,6 +205,18 @@ class PodSums:
         if before is None or record is None or before.placement != record.placement:
             for key, pod in self._unlabelled.of(owner):
                 self._count_as(key, self._read_placed(pod))
+
+    def _end(self, key: str, record: PlacedRecord | None) -> ChangeEffect:
+        """Note how the run of a pod that is an object of its placement has ended; None for one that is gone."""
+        if self._bare.get(key) == record:
+            return ChangeEffect.NOTHING
+        namespace, _, name = key.partition("/")
+        self._ours.end(Owner(Resource.PODS.kind, namespace, name), record)
+        if record is None:
+            del self._bare[key]
+        else:
+            self._bare[key] = record
+        return ChangeEffect.DEMAND
 
     def _owners_with_label(self, metadata: Json) -> tuple[Owner, ...]:
         """Return the owners that may have the label of a placement in place of a pod with these metadata."""
@@ -286,6 +314,13 @@ class Controllers:
             self._records[owner] = record
             self._followed.meet(record.owners)
         return ChangeEffect.DEMAND
+
+
+def _is_placed(metadata: Json) -> bool:
+    """Return whether a pod is an object of a placement itself, which no controller makes, nor anybody deletes now."""
+    if PLACEMENT_LABEL not in (metadata.get("labels") or {}) or "helm.sh/hook" in (metadata.get("annotations") or {}):
+        return False
+    return "deletionTimestamp" not in metadata and controller_of(metadata) is None
 
 
 def _enter(index: dict[Owner, set[str]], owner: Owner, key: str, sign: int) -> None:
