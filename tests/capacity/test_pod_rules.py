@@ -32,7 +32,7 @@ from tests.builders.pod_rules import (
     together,
     why_not,
 )
-from tests.fakes.kube_scheduler import REQUIRED, Raw
+from tests.fakes.kube_scheduler import REQUIRED, Raw, worst
 
 
 def test_pods_that_want_a_node_each_get_one_each() -> None:
@@ -92,42 +92,141 @@ def test_the_number_of_pods_a_node_takes_counts_with_those_that_are_there() -> N
     assert counted([node("a", 8, pods=full)], pod()) == 1
 
 
+DB, WEB = {"app": "db"}, {"app": "web"}
+
+
+def about(key: str, labels: Raw | None, **fields: Any) -> Raw:
+    """Write a term about the pods with these labels."""
+    return {"topologyKey": key, "labelSelector": labels and {"matchLabels": labels}, **fields}
+
+
+def beside(*terms: Raw) -> Raw:
+    return pod(affinity={"podAffinity": {REQUIRED: list(terms)}})
+
+
+def away(*terms: Raw) -> Raw:
+    return pod(affinity={"podAntiAffinity": {REQUIRED: list(terms)}})
+
+
+def spread(**fields: Any) -> Raw:
+    return pod(
+        topologySpreadConstraints=[{**about(ZONE, DB), **evenly(ZONE), "labelSelector": {"matchLabels": DB}} | fields]
+    )
+
+
+CORDONED = {**node("c", 4, zone="c", pods=[other(DB)]), "cordoned": True}
+THERE = [
+    node("a", 2, zone="a", pods=[other(DB), other({"app": "db", "tier": "x"}, "web")]),
+    node("b", 3, zone="b", pods=[other(WEB), other(WEB)]),
+    CORDONED,
+    node("d", 4, zone="c"),
+    node("e", 5),
+]
+"""Zones a and c with a database, b with web servers; the node e is in no zone."""
+NONE_OF_FOUR = "leaves none of 4 nodes that has room"
+LEAVES = [node("a", 2, zone="a", pods=[{**other(DB), "leaving": True}]), node("b", 3, zone="b")]
+
+
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("wanted", "nodes", "fits"),
     [
-        ({"nodeName": "gpu-1"}, "is pinned to the node gpu-1 past the scheduler"),
+        (beside(about(ZONE, DB)), THERE, 6),
+        (beside(about(HOST, DB)), THERE, 2),
+        (beside(about(ZONE, DB), about(ZONE, WEB)), THERE, 0),
+        (beside(about(ZONE, DB, namespaces=["web"])), THERE, 2),
+        (beside(about(ZONE, {"app": "none"})), THERE, 0),
+        (beside(about(ZONE, DB, namespaceSelector={"matchLabels": {"kubernetes.io/metadata.name": "web"}})), THERE, 2),
+        (beside(about(ZONE, {"tier": "x"}, namespaceSelector={})), THERE, 2),
+        (beside(about(ZONE, None)), THERE, 0),
+        (beside(about(ZONE, LABELS, namespaces=["web"])), THERE, 0),
+        (beside(about(ZONE, LABELS)), THERE, 2),
+        (away(about(ZONE, DB)), THERE, 8),
+        (away(about(HOST, DB)), THERE, 12),
+        (away(about(ZONE, DB), about(HOST, WEB)), THERE, 5),
+        (away(about(ZONE, None)), THERE, 14),
+        (away(about(ZONE, {}, namespaceSelector={}, mismatchLabelKeys=["app"])), THERE, 5),
+        (away(about(ZONE, DB, matchLabelKeys=["version"])), THERE, 8),
+        (away(about(ZONE, DB, matchLabelKeys=["app"])), THERE, 14),
+        (spread(), THERE, 9),
+        (spread(labelSelector={"matchLabels": WEB}), THERE, 6),
+        (spread(labelSelector={"matchLabels": WEB}, maxSkew=2), THERE, 9),
+        (spread(labelSelector=None), THERE, 9),
+        (spread(labelSelector={}), THERE, 9),
+        (spread(labelSelector={"matchLabels": WEB}, minDomains=4), THERE, 6),
+        (beside(about(ZONE, DB)), LEAVES, 0),
+        (away(about(ZONE, DB)), LEAVES, 3),
+        (spread(), LEAVES, 5),
+        (pod(**apart(ZONE)), THERE, 8),
+    ],
+)
+def test_rules_about_any_pods_fit_as_many_as_the_scheduler_places(wanted: Raw, nodes: list[Raw], fits: int) -> None:
+    assert counted(nodes, wanted) == fits
+    if nodes is THERE:
+        assert worst(nodes, wanted) == fits
+
+
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [
+        (pod(nodeName="gpu-1"), "is pinned to the node gpu-1 past the scheduler: only the scheduler can count that"),
         (
-            {
-                "affinity": {
-                    "podAffinity": {REQUIRED: [{"topologyKey": ZONE, "labelSelector": {"matchLabels": {"app": "db"}}}]}
+            beside(about(ZONE, None)),
+            f"requires pod affinity by {ZONE} to no pods at all, as a term without a labelSelector: no node meets that",
+        ),
+        (
+            beside(about(ZONE, {"app": "none"})),
+            f"wants a pod with app=none in its {ZONE}, which {NONE_OF_FOUR}",
+        ),
+        (
+            pod(
+                affinity={
+                    "podAntiAffinity": {REQUIRED: [about(ZONE, WEB)]},
+                    "podAffinity": {REQUIRED: [about(ZONE, WEB)]},
                 }
-            },
-            f"requires pod affinity by {ZONE} to other pods than its own kind",
+            ),
+            f"wants no pod with app=web in its {ZONE} and a pod with app=web in its {ZONE}, which {NONE_OF_FOUR}",
         ),
         (
-            {"affinity": {"podAntiAffinity": {REQUIRED: [term(HOST, namespaceSelector={})]}}},
-            f"requires pod anti-affinity by {HOST} with a namespaceSelector",
-        ),
-        (
-            {"affinity": {"podAntiAffinity": {REQUIRED: [term(HOST, mismatchLabelKeys=["app"])]}}},
-            f"requires pod anti-affinity by {HOST} to pods that differ in a label",
-        ),
-        (
-            {"topologySpreadConstraints": [{**evenly(ZONE), "labelSelector": None}]},
-            f"requires an even spread by {ZONE} to no pods at all",
+            beside(about(ZONE, DB, namespaceSelector={"matchLabels": {"team": "x"}})),
+            f"wants a pod with app=db in its {ZONE}, and pods are there that this may or may not be about",
         ),
     ],
-    ids=["node-name", "others", "namespaces", "mismatch", "nobody"],
 )
-def test_what_only_the_scheduler_can_judge_fits_nowhere(fields: Raw, said: str) -> None:
-    assert counted([node("a", 8, zone="a")], pod(**fields)) == 0
-    assert why_not([node("a", 8, zone="a")], pod(**fields)) == f"{said}: only the scheduler can count that"
+def test_rules_that_leave_no_node_are_told(wanted: Raw, said: str) -> None:
+    assert counted(THERE, wanted) == 0
+    assert why_not(THERE, wanted) == said
+
+
+def test_pods_of_unknown_labels_on_their_way_are_those_that_a_rule_about_others_may_mean() -> None:
+    room = ClusterCapacity(seen(THERE))
+    wanted = shape(away(about(ZONE, DB)))
+    room.take(shape(pod(labels=WEB)), 1)
+    assert room.count(wanted, 99) == 8, "they are known to be others"
+    room.take(replace(shape(pod(labels=WEB)), who=()), 1)
+    assert room.count(wanted, 99) == 0
+    assert room.shortfall(wanted).endswith("on their way, to or from unknown nodes")
+    assert room.count(shape(pod(**apart(HOST))), 99) == 3, "rules about its own kind go on as before"
+
+
+def test_a_known_pod_on_its_way_counts_where_it_is_meant() -> None:
+    room = ClusterCapacity(seen(THERE))
+    room.take(shape(pod(labels=DB)), 1)
+    assert room.count(shape(away(about(ZONE, DB))), 99) == 0
+    assert room.count(shape(away(about(ZONE, {"app": "none"}))), 99) == 13
+
+
+def test_where_the_pod_itself_may_be_meant_the_lower_number_holds() -> None:
+    nodes = [node("a", 4, zone="a"), node("b", 4, zone="b", pods=[other({"ray.io/group": "x"})])]
+    by_group = away(about(ZONE, {"ray.io/group": "x"}))
+    certain = replica_shape(by_group["spec"], {"labels": LABELS, "namespace": "llm"})
+    unsure = replica_shape(by_group["spec"], {"labels": LABELS, "namespace": "llm"}, whole=False)
+    assert [ClusterCapacity(seen(nodes)).count(one, 9) for one in (certain, unsure)] == [4, 1]
 
 
 @pytest.mark.parametrize(
     ("nodes", "wanted", "said"),
     [
-        ([node("a")], pod(**apart(ZONE)), f"one pod in each {ZONE}, and no node that has room has the label {ZONE}"),
+        ([node("a")], pod(**together(ZONE)), f"all pods in one {ZONE}, and no node that has room has the label {ZONE}"),
         (
             [node("a", pods=[other(LABELS)])],
             pod(**apart(HOST)),
@@ -135,7 +234,7 @@ def test_what_only_the_scheduler_can_judge_fits_nowhere(fields: Raw, said: str) 
         ),
         (
             [node("a", pods=[other(LABELS)])],
-            pod(topologySpreadConstraints=[evenly(HOST, matchLabelKeys=["version"])]),
+            pod(topologySpreadConstraints=[evenly(HOST, matchLabelKeys=["pod-template-hash"])]),
             f"at most 1 more in one {HOST} than in another, and pods are there that this may or may not be about",
         ),
     ],

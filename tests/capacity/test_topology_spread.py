@@ -25,9 +25,11 @@ from tests.fakes.kube_scheduler import REQUIRED, Raw, worst
 ports = st.sampled_from(
     [[], [], [{"containerPort": 8080, "hostPort": 8080}], [{"containerPort": 8080, "hostPort": 9090}]]
 )
+WEB = {"app": "web"}
 strangers = st.builds(
-    other,
-    labels=st.sampled_from([LABELS, LABELS, {"app": "web"}, {**LABELS, "role": "head"}]),
+    lambda leaving, **fields: {**other(**fields), "leaving": leaving},
+    leaving=st.sampled_from([False] * 5 + [True]),
+    labels=st.sampled_from([LABELS, LABELS, WEB, {**WEB, "role": "cache"}, {**LABELS, "role": "head"}]),
     namespace=st.sampled_from(["llm", "llm", "web"]),
     ports=ports,
     keeps=st.lists(
@@ -39,6 +41,7 @@ strangers = st.builds(
                     {},
                     {"namespaces": ["llm"]},
                     {"namespaceSelector": {}},
+                    {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "web"}}},
                     {"labelSelector": {"matchLabels": {"app": "web"}}},
                 ]
             ),
@@ -70,8 +73,28 @@ def clusters(draw: st.DrawFn) -> list[Raw]:
 
 
 keys = st.sampled_from([HOST, ZONE, ZONE, RACK])
+selectors = st.sampled_from(
+    [
+        {"matchLabels": LABELS},
+        {"matchLabels": LABELS},
+        {"matchLabels": WEB},
+        {"matchLabels": WEB},
+        {"matchLabels": {"role": "head"}},
+        {"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["vllm"]}]},
+        {"matchExpressions": [{"key": "role", "operator": "Exists"}]},
+        {},
+        None,
+    ]
+)
+named = {"labelSelector": selectors, "matchLabelKeys": st.sampled_from([["role"], ["app"]])}
 fields = st.fixed_dictionaries(
-    {}, optional={"namespaces": st.sampled_from([["web"], ["llm", "web"]]), "matchLabelKeys": st.just(["role"])}
+    {},
+    optional={
+        "namespaces": st.sampled_from([["web"], ["llm", "web"]]),
+        "namespaceSelector": st.sampled_from([{}, {"matchLabels": {"kubernetes.io/metadata.name": "web"}}]),
+        "mismatchLabelKeys": st.sampled_from([["role"], ["app"]]),
+        **named,
+    },
 )
 terms = st.lists(st.builds(lambda key, more: term(key, **more), keys, fields), max_size=2)
 spreads = st.builds(
@@ -84,6 +107,7 @@ spreads = st.builds(
             "minDomains": st.integers(1, 4),
             "nodeAffinityPolicy": st.sampled_from(["Honor", "Ignore"]),
             "nodeTaintsPolicy": st.sampled_from(["Honor", "Ignore"]),
+            **named,
         },
     ),
 )
@@ -137,4 +161,37 @@ simple = st.one_of(
 @examples(2)
 @given(labelled(), simple)
 def test_with_one_spread_the_count_is_what_the_worst_choice_leaves(nodes: list[Raw], fields: Raw) -> None:
+    assert counted(nodes, pod(**fields)) == worst(nodes, pod(**fields))
+
+
+@st.composite
+def inhabited(draw: st.DrawFn) -> list[Raw]:
+    """A few nodes, some without a zone, with pods of others and of the pod's own kind."""
+    made = draw(labelled())
+    for one in made:
+        one["pods"] = draw(st.lists(strangers, max_size=2))
+        one["pods"] = [there if "leaving" not in there else {**there, "leaving": False} for there in one["pods"]]
+        if draw(st.sampled_from([False] * 4 + [True])):
+            del one["labels"][ZONE]
+    return made
+
+
+of_others = st.one_of(
+    st.builds(
+        lambda kind, more: {"affinity": {kind: {REQUIRED: [more]}}},
+        st.sampled_from(["podAffinity", "podAntiAffinity"]),
+        st.builds(lambda key, more: term(key, **more), st.sampled_from([HOST, ZONE]), fields),
+    ),
+    st.builds(
+        lambda key, skew, more: {"topologySpreadConstraints": [evenly(key, skew, **more)]},
+        st.sampled_from([HOST, ZONE]),
+        st.integers(1, 2),
+        st.fixed_dictionaries({}, optional={**named, "minDomains": st.integers(1, 3)}),
+    ),
+)
+
+
+@examples(4)
+@given(inhabited(), of_others)
+def test_with_one_rule_about_any_pods_the_count_is_what_the_worst_choice_leaves(nodes: list[Raw], fields: Raw) -> None:
     assert counted(nodes, pod(**fields)) == worst(nodes, pod(**fields))

@@ -19,11 +19,9 @@ PAGE = (Path(__file__).parents[2] / "docs" / "background" / "fit.md").read_text(
 WORDS = re.findall(r"^\| .* \| `([^`]+)` \|$", PAGE.split("## What is not guessed")[1], re.MULTILINE)
 REFUSED: list[tuple[Raw, list[Raw]]] = [
     (pod(nodeName="gpu-1"), []),
-    (pod(labels={"app": "web"}, **apart(HOST)), []),
-    (pod(affinity={"podAffinity": {REQUIRED: [term(ZONE, namespaceSelector={})]}}), []),
-    (pod(affinity={"podAntiAffinity": {REQUIRED: [term(ZONE, mismatchLabelKeys=["app"])]}}), []),
-    (pod(topologySpreadConstraints=[{**evenly(ZONE), "labelSelector": None}]), []),
-    (pod(topologySpreadConstraints=[evenly(ZONE, matchLabelKeys=["version"])]), [other(LABELS)]),
+    (pod(affinity={"podAffinity": {REQUIRED: [term(ZONE, namespaces=["{{ x }}"])]}}), []),
+    (pod(affinity={"podAffinity": {REQUIRED: [{"topologyKey": ZONE}]}}), []),
+    (pod(topologySpreadConstraints=[evenly(ZONE, matchLabelKeys=["pod-template-hash"])]), [other(LABELS)]),
 ]
 
 

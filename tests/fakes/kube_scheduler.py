@@ -1,7 +1,8 @@
 """kube-scheduler's filters on a few small nodes, written from Kubernetes' documentation and knowing nothing of ours.
 
 A node is a mapping of `name`, `labels`, `gpus`, `taints`, `cordoned`, and `pods` that are there already; a pod one of
-`namespace`, `labels` and `spec`, which is the raw one.
+`namespace`, `labels`, `leaving` where it is being deleted, and `spec`, which is the raw one as it was written: the
+keys of `matchLabelKeys` and `mismatchLabelKeys` are not part of its selectors yet.
 """
 
 from __future__ import annotations
@@ -72,11 +73,33 @@ def _ports(spec: Raw) -> Iterator[tuple[int, str]]:
 
 
 def _matches(term: Raw, other: Raw, pod: Raw) -> bool:
-    wanted = dict(term["labelSelector"]["matchLabels"])
-    wanted |= {key: pod["labels"][key] for key in term.get("matchLabelKeys", []) if key in pod["labels"]}
-    spaces = term.get("namespaces") or [pod["namespace"]]
-    anywhere = term.get("namespaceSelector") == {}
-    return (anywhere or other["namespace"] in spaces) and wanted.items() <= other["labels"].items()
+    return _in_namespaces(term, other["namespace"], pod["namespace"]) and _selects(term, other["labels"], pod)
+
+
+def _in_namespaces(term: Raw, namespace: str, own: str) -> bool:
+    names, selector = term.get("namespaces") or [], term.get("namespaceSelector")
+    if not names and selector is None:
+        return namespace == own
+    by_label = selector is not None and _meets(selector, {"kubernetes.io/metadata.name": namespace})
+    return namespace in names or by_label
+
+
+def _selects(term: Raw, labels: Raw, pod: Raw) -> bool:
+    if term.get("labelSelector") is None:
+        return False
+    own = pod["labels"]
+    same = all(labels.get(key) == own[key] for key in term.get("matchLabelKeys", []) if key in own)
+    differs = all(labels.get(key) != own[key] for key in term.get("mismatchLabelKeys", []) if key in own)
+    return same and differs and _meets(term["labelSelector"], labels)
+
+
+def _meets(selector: Raw, labels: Raw) -> bool:
+    def holds(one: Raw) -> bool:
+        present, listed = one["key"] in labels, labels.get(one["key"]) in one.get("values", [])
+        return {"In": listed, "NotIn": not listed, "Exists": present, "DoesNotExist": not present}[one["operator"]]
+
+    wanted = selector.get("matchLabels", {}).items()
+    return wanted <= labels.items() and all(map(holds, selector.get("matchExpressions", [])))
 
 
 def _apart(node: Raw, nodes: list[Raw], there: list[list[Raw]], pod: Raw) -> bool:
@@ -112,7 +135,7 @@ def _together(node: Raw, nodes: list[Raw], there: list[list[Raw]], pod: Raw) -> 
         for term in terms:
             if met and term["topologyKey"] in other["labels"]:
                 found[term["topologyKey"], other["labels"][term["topologyKey"]]] += met
-    if not found:  # the first of its kind may go anywhere
+    if not found and all(_matches(term, pod, pod) for term in terms):  # the first of its kind may go anywhere
         return True
     return all(found[term["topologyKey"], node["labels"][term["topologyKey"]]] for term in terms)
 
@@ -132,8 +155,15 @@ def _evenly(node: Raw, nodes: list[Raw], there: list[list[Raw]], pod: Raw) -> bo
                 continue
             if term.get("nodeTaintsPolicy") == "Honor" and not all(_tolerated(t, pod["spec"]) for t in _taints(other)):
                 continue
-            found[other["labels"][key]] += sum(_matches(term, one, pod) for one in pods)
+            found[other["labels"][key]] += sum(
+                _counts(term, pod) and _matches(term, one, pod) and not one.get("leaving") for one in pods
+            )
         least = 0 if len(found) < term.get("minDomains", 1) else min(found.values(), default=0)
-        if found[node["labels"][key]] + 1 - least > term["maxSkew"]:
+        if found[node["labels"][key]] + _selects(term, pod["labels"], pod) - least > term["maxSkew"]:
             return False
     return True
+
+
+def _counts(term: Raw, pod: Raw) -> bool:
+    """Tell whether a spread counts any pods: the scheduler passes over a selector that asks for nothing."""
+    return bool(term["labelSelector"]) or any(key in pod["labels"] for key in term.get("matchLabelKeys", []))

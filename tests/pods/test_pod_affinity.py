@@ -21,7 +21,7 @@ from reconciler.model.kubernetes.scheduling import HostPort, PodOnNode, PodRule,
 from reconciler.model.units import format_quantity
 from reconciler.model.workload import Json
 from tests.builders.inputs import shape
-from tests.builders.pod_rules import HOST, LABELS, ZONE, apart, evenly, node, other, pod, seen, term
+from tests.builders.pod_rules import HOST, LABELS, ZONE, apart, evenly, node, other, pod, seen, term, together
 from tests.builders.requests import manifests, request
 from tests.fakes.kube_scheduler import REQUIRED, Raw
 
@@ -34,6 +34,8 @@ about: dict[str, st.SearchStrategy[Any]] = {
     "selector": selectors,
     "namespaces": st.lists(words, max_size=2).map(tuple),
     "wide": st.booleans(),
+    "namespace_selector": st.none() | selectors,
+    "itself": st.sampled_from([True, True, False, None]),
 }
 rules = st.builds(
     PodRules,
@@ -161,7 +163,7 @@ def test_labels_that_a_pod_has_for_itself_are_no_part_of_its_shape() -> None:
     assert written.rules.apart[0].wide
 
 
-def test_a_pod_that_leaves_holds_its_place_and_makes_spreads_unsure() -> None:
+def test_a_pod_that_leaves_holds_its_place_and_counts_in_no_spread() -> None:
     leaving = {**other(LABELS), "leaving": True}
     nodes = [node("a", 8, zone="a", pods=[leaving]), node("b", 8, zone="b")]
     room = ClusterCapacity(seen(nodes))
@@ -169,7 +171,8 @@ def test_a_pod_that_leaves_holds_its_place_and_makes_spreads_unsure() -> None:
     spread = replica_shape(
         pod(topologySpreadConstraints=[evenly(ZONE)])["spec"], {"labels": LABELS, "namespace": "llm"}
     )
-    assert (room.count(alone, 9), room.count(spread, 9)) == (1, 0)
+    joined = replica_shape(pod(**together(ZONE))["spec"], {"labels": LABELS, "namespace": "llm"})
+    assert (room.count(alone, 9), room.count(spread, 9), room.count(joined, 9)) == (1, 9, 0)
 
 
 def server(name: str, labels: Raw, **spec: Any) -> Json:
@@ -210,8 +213,32 @@ def test_rules_about_labels_that_are_filled_in_later_are_no_guess() -> None:
     }
     [found] = parts(server("vllm", labels, **wanted))
     assert found.obstacle == (
-        f"requires pod anti-affinity by {HOST} to other pods than its own kind: only the scheduler can count that"
+        f"requires pod anti-affinity by {HOST} by a label that an expression gives: only the scheduler can count that"
     )
+
+
+@pytest.mark.parametrize(
+    ("kind", "labels", "itself"),
+    [
+        ("apps/v1/Deployment", {"app": "db"}, False),
+        ("apps/v1/Deployment", LABELS, True),
+        ("apps/v1/Deployment", {"role": "x"}, False),
+        ("apps/v1/Deployment", {"pod-template-hash": "x"}, None),
+        ("apps/v1/Deployment", {"app": "db", "pod-template-hash": "x"}, False),
+        ("batch/v1/Job", {"job-name": "x"}, None),
+        ("apps.kruise.io/v1alpha1/CloneSet", {"role": "x"}, None),
+        ("apps.kruise.io/v1alpha1/CloneSet", {"app": "db"}, False),
+    ],
+)
+def test_labels_that_a_controller_may_add_leave_open_whether_a_rule_means_the_pod_itself(
+    kind: str, labels: Raw, itself: bool | None
+) -> None:
+    version, _, name = kind.rpartition("/")
+    rule = {"topologyKey": HOST, "labelSelector": {"matchLabels": labels}}
+    made = server("vllm", LABELS, affinity={"podAntiAffinity": {REQUIRED: [rule]}}, restartPolicy="Never")
+    [found] = parts({**made, "apiVersion": version, "kind": name})
+    assert found.rules is not None
+    assert [each.itself for each in found.rules.apart] == [itself]
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ from reconciler.core.pods.gpu_parts import WHOLE_GPUS_REMEDY, shares_gpu
 from reconciler.core.pods.node_affinity import describe_node_selector, selects_node
 from reconciler.core.pods.taints import marks_condition, untolerated_taint
 from reconciler.model.capacity import CLASS_PREFIX, ClusterObservation, DeviceRequest, ReplicaShape
-from reconciler.model.kubernetes.scheduling import PodRules
+from reconciler.model.kubernetes.scheduling import PodIdentity, PodOnNode, PodRules
 from reconciler.model.units import ONE, Quantity, Resources, total
 from reconciler.text.wording import amounts, count, is_gpu, join_names
 
@@ -193,6 +193,8 @@ class ClusterCapacity:
         self._allocated = allocated or DeviceAllocation()
         self._moving = tuple(moving)
         self._quotas = quotas or PodQuotas(observation)
+        self._plain: dict[tuple[PodIdentity, ...], None] = {}
+        """Pods without rules that are on their way or leaving, by what rules of others match; empty where unknown."""
         self._listed_nodes = nodes
         self._answers = FitCache() if nodes is not None else FIT_CACHES.of(observation)
         self._begun = self._answers.fits
@@ -234,6 +236,7 @@ class ClusterCapacity:
             self._moving,
             self._quotas.copy(),
         )
+        other._plain = dict(self._plain)
         other._answers.kinds = self._answers.kinds
         other._columns = None if self._columns is None else self._columns.copy(other._nodes)
         if not self._has_changed:
@@ -305,10 +308,12 @@ class ClusterCapacity:
         if self._is_plain(shape):
             self._take_plain(shape, replicas, self._fit(shape))
             return
-        pods = replicas * shape.group_size
+        pods, names = replicas * shape.group_size, self._placeable_nodes(shape)
         for node in self._admitting_nodes(shape):
             if not pods:
                 break
+            if names is not None and node.name not in names:
+                continue
             node_pods = self._held(node, shape, max_pods_on_node(shape, pods, replicas), self._allocated)
             if node_pods:
                 node.free = node.free.minus(pod_usage(node, shape), node_pods)
@@ -534,8 +539,19 @@ class ClusterCapacity:
         answers = self._answers
         if not self._has_changed or answers.counts or answers.shortfalls or answers.fits:
             self._answers = FitCache(kinds=answers.kinds)
-        if shape.rules is not None:
+        if shape.rules is None:
+            self._plain[shape.who] = None
+        else:
             self._moving = (*self._moving, shape.rules)
+
+    def _moving_pods(self) -> list[PodOnNode | None]:
+        """List the pods that are on their way or leaving, each kind once; None where nobody knows what they are."""
+        pods: list[PodOnNode | None] = [
+            PodOnNode(rules.namespace, labels=rules.labels, ports=rules.ports) for rules in self._moving
+        ]
+        for who in self._plain:
+            pods += [PodOnNode(pod.namespace, labels=pod.labels) for pod in who] or [None]
+        return pods
 
     def _count(self, shape: ReplicaShape, limit: int) -> int:
         if repels(self._moving, shape):
@@ -544,7 +560,7 @@ class ClusterCapacity:
             return self._fit(shape).count(limit)
         if shape.rules is not None:
             pods = topology_spread.pods_by_rules(
-                shape.rules, self._seats(shape, limit * shape.group_size), self._moving
+                shape.rules, self._seats(shape, limit * shape.group_size), self._moving_pods()
             )
             return min(limit, pods // shape.group_size)
         nodes = self._admitting_nodes(shape)
@@ -571,7 +587,7 @@ class ClusterCapacity:
         obstacle = self._devices.obstacle(shape, (stock for node in admitted for stock in node.devices))
         if shape.rules is not None and not obstacle:
             obstacle = topology_spread.rules_obstacle(
-                shape, shape.rules, self._seats(shape, shape.group_size), self._moving
+                shape, shape.rules, self._seats(shape, shape.group_size), self._moving_pods()
             )
         obstacle = obstacle or (REPELLED_BY_INCOMING_PODS if coming else "")
         message = obstacle or self._too_few_devices(shape, admitted) or describe_shortage(shape, admitted)
@@ -593,6 +609,13 @@ class ClusterCapacity:
             message=f"{tainted}, which the workload does not tolerate",
             remedy="tolerate the taint in its pods, or add nodes without it there",
         )
+
+    def _placeable_nodes(self, shape: ReplicaShape) -> frozenset[str] | None:
+        """Name the nodes that the rules of a shape let a pod go to; None where they are unknown, or all of them."""
+        seats = self._seats(shape, 1) if shape.rules is not None else None
+        if seats is None or shape.rules is None or topology_spread.uncountable_rules(shape.rules, seats, ()):
+            return None
+        return topology_spread.placeable_nodes(shape.rules, seats)
 
     def _seats(self, shape: ReplicaShape, most: int) -> list[NodeInfo] | None:
         """List the nodes for a shape with pod rules; devices that several nodes share count for none."""

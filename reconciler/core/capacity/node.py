@@ -135,7 +135,7 @@ def separate_groups(held: list[int], size: int, limit: int) -> int:
 
 def max_pods_on_node(shape: ReplicaShape, pods: int, replicas: int) -> int:
     """Return the most pods that may share a node, whatever its capacity."""
-    if shape.rules is not None and (shape.rules.apart or shape.rules.ports):
+    if shape.rules is not None and (shape.rules.ports or any(rule.itself for rule in shape.rules.apart)):
         return min(pods, 1)
     return min(pods, replicas) if shape.apart else pods
 

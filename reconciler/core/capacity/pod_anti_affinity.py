@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from reconciler.core.capacity.cluster_cache import ClusterCache
+from reconciler.core.pods.namespaces import in_namespaces
 from reconciler.model.capacity import ClusterObservation, ReplicaShape
 from reconciler.model.kubernetes.requirements import all_met
-from reconciler.model.kubernetes.scheduling import AntiAffinityTerm, PodIdentity, PodOnNode, PodRules
+from reconciler.model.kubernetes.scheduling import AntiAffinityTerm, PodIdentity, PodOnNode, PodRule, PodRules
 
 Domain = tuple[str, str]
 """A node label, and its value."""
@@ -72,15 +73,13 @@ def in_domains(labels: Mapping[str, str], shut: Iterable[Domain]) -> bool:
 
 def repels(coming: Iterable[PodRules], shape: ReplicaShape) -> bool:
     """Return whether incoming pods without a node repel a shape from their future domains."""
-    return bool(shape.who) and any(
-        _selects(AntiAffinityTerm(rule.key, rule.selector, rule.namespaces or _own_namespace(rules)), shape.who)
-        for rules in coming
-        for rule in rules.apart
-    )
+    return bool(shape.who) and any(_selects(_term(rule, rules), shape.who) for rules in coming for rule in rules.apart)
 
 
-def _own_namespace(rules: PodRules) -> tuple[str, ...]:
-    return (rules.namespace,) if rules.namespace else ()
+def _term(rule: PodRule, rules: PodRules) -> AntiAffinityTerm:
+    """Return an anti-affinity rule of an incoming pod as those of existing pods; its own namespace may be unknown."""
+    own = (rules.namespace,) if rules.namespace and rule.namespace_selector is None else ()
+    return AntiAffinityTerm(rule.key, rule.selector, rule.namespaces or own, rule.namespace_selector)
 
 
 def _terms_on_node(pods: Iterable[PodOnNode], *labels: Mapping[str, str]) -> dict[tuple[AntiAffinityTerm, str], None]:
@@ -97,7 +96,7 @@ def _terms_on_node(pods: Iterable[PodOnNode], *labels: Mapping[str, str]) -> dic
 def _selects(rule: AntiAffinityTerm, pods: Iterable[PodIdentity]) -> bool:
     """Return whether a term matches any of these pods; a pod of unknown namespace may match."""
     return any(
-        (not rule.namespaces or not who.namespace or who.namespace in rule.namespaces)
+        in_namespaces(rule.namespaces, rule.namespace_selector, "", who.namespace) is not False
         and all_met(rule.selector, dict(who.labels))
         for who in pods
     )

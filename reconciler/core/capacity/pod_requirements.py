@@ -40,7 +40,14 @@ from reconciler.core.workloads.builtin_kinds import BUILT_IN, NO_KINDS, Kinds, k
 from reconciler.core.workloads.kueue_pod_sets import object_annotations, template_annotations
 from reconciler.core.workloads.paths import at, replicas_at
 from reconciler.core.workloads.pod_counts import PodRole, pods_to_start
-from reconciler.core.workloads.pods import TemplatePods, gang_minimum, group_count, pod_metadata, read_pods
+from reconciler.core.workloads.pods import (
+    TemplatePods,
+    gang_minimum,
+    group_count,
+    has_whole_labels,
+    pod_metadata,
+    read_pods,
+)
 from reconciler.core.workloads.train_job import job_set, runtime_among, runtime_ref, states_its_pods
 from reconciler.model.capacity import ClusterObservation, DeviceOption, DeviceRequest, ReplicaShape
 from reconciler.model.kubernetes.scheduling import PodOnNode
@@ -325,7 +332,8 @@ def pod_shape(
         **metadata["annotations"],
     }
     metadata = {**metadata, "annotations": annotations}
-    shape = admission_defaults.with_included_runtime_class(replica_shape(pods_made.spec, metadata), others)
+    shape = replica_shape(pods_made.spec, metadata, whole=has_whole_labels(manifest, pods_made.place))
+    shape = admission_defaults.with_included_runtime_class(shape, others)
     volumes = tuple(volume_claim(claim.get("spec") or {}) for claim in at(manifest, _VOLUMES) or ())
     admission = tuple(stated._replace(volumes=(*stated.volumes, *volumes)) for stated in shape.admission)
     who = template_identities(manifest, pods_made.place)

@@ -47,15 +47,17 @@ def write_rules(rules: PodRules) -> Json:
 
 
 def _rule(rule: PodRule) -> dict[str, Json]:
-    return {
+    document: dict[str, Json] = {
         "key": rule.key,
         "namespaces": list(rule.namespaces),
-        "selector": [
-            {"key": requirement.key, "operator": requirement.operator, "values": list(requirement.values)}
-            for requirement in rule.selector
-        ],
+        "selector": _requirements(rule.selector),
         "wide": rule.wide,
     }
+    if rule.namespace_selector is not None:
+        document["namespaceSelector"] = _requirements(rule.namespace_selector)
+    if rule.itself is not True:
+        document["itself"] = rule.itself
+    return document
 
 
 class LabelRequirementRecord(BaseModel):
@@ -74,12 +76,24 @@ class PodRuleRecord(BaseModel):
     key: str
     selector: list[LabelRequirementRecord]
     namespaces: list[str] = []
+    namespace_selector: list[LabelRequirementRecord] | None = None
     wide: bool = False
+    itself: bool | None = True
 
     def value(self) -> PodRule:
         """Return the model's value."""
-        selector, namespaces = _selector(self.selector), tuple(self.namespaces)
-        return PodRule(key=self.key, selector=selector, namespaces=namespaces, wide=self.wide)
+        return PodRule(
+            key=self.key,
+            selector=_selector(self.selector),
+            namespaces=tuple(self.namespaces),
+            namespace_selector=self._namespace_selector,
+            wide=self.wide,
+            itself=self.itself,
+        )
+
+    @property
+    def _namespace_selector(self) -> tuple[Requirement, ...] | None:
+        return None if self.namespace_selector is None else _selector(self.namespace_selector)
 
 
 class EvenSpreadRecord(PodRuleRecord):
@@ -96,7 +110,9 @@ class EvenSpreadRecord(PodRuleRecord):
             key=self.key,
             selector=_selector(self.selector),
             namespaces=tuple(self.namespaces),
+            namespace_selector=self._namespace_selector,
             wide=self.wide,
+            itself=self.itself,
             max_skew=self.max_skew,
             min_domains=self.min_domains,
             heeds_affinity=self.heeds_affinity,

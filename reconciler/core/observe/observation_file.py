@@ -381,7 +381,7 @@ def _shape(file: ReplicaFile, namespace: str) -> ReplicaShape:
         "topologySpreadConstraints": raw["topologySpreadConstraints"],
         "containers": [{"ports": raw["hostPorts"]}],
     }
-    rules, obstacle = pod_rules(spec, {"labels": file.labels, "namespace": namespace})
+    rules, obstacle = pod_rules(spec, {"labels": file.labels, "namespace": namespace}, whole=bool(file.labels))
     requests = resources(file.requests)
     return ReplicaShape(
         requests=requests,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from dataclasses import replace
 
+from reconciler.core.pods.namespaces import in_namespaces
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.kubernetes.requirements import all_met
 from reconciler.model.kubernetes.scheduling import HostPort, PodOnNode, PodRule, PodRules
@@ -14,16 +15,12 @@ _ANY = HostPort(port=0).address
 _MIXED = "wants {} among pods of several kinds, which cannot be counted together"
 
 
-def may_apply(rule: PodRule, rules: PodRules, pod: PodOnNode) -> bool:
-    """Return whether a rule applies to a pod, or may where its namespace is unknown."""
-    if rule.namespaces:
-        return pod.namespace in rule.namespaces and all_met(rule.selector, dict(pod.labels))
-    return (not rules.namespace or pod.namespace == rules.namespace) and all_met(rule.selector, dict(pod.labels))
-
-
-def applies_for_certain(rule: PodRule, rules: PodRules) -> bool:
-    """Return whether a rule applies to every pod for which `may_apply` is true."""
-    return not rule.wide and bool(rule.namespaces or rules.namespace)
+def applies(rule: PodRule, rules: PodRules, pod: PodOnNode) -> bool | None:
+    """Return whether a rule applies to a pod; None where a label or a namespace that is unknown decides that."""
+    within = in_namespaces(rule.namespaces, rule.namespace_selector, rules.namespace, pod.namespace)
+    if within is False or not all_met(rule.selector, dict(pod.labels)):
+        return False
+    return None if rule.wide else within
 
 
 def ports_conflict(mine: Iterable[HostPort], theirs: Iterable[HostPort]) -> bool:
@@ -47,7 +44,7 @@ def reject_mixed_rules(shape: ReplicaShape, pods: Iterable[tuple[Hashable, PodOn
         return shape
     others = (pod for likeness, pod in pods if likeness != shape.likeness)
     if not any(
-        ports_conflict(rules.ports, pod.ports) or any(may_apply(rule, rules, pod) for rule in rules.all)
+        ports_conflict(rules.ports, pod.ports) or any(applies(rule, rules, pod) is not False for rule in rules.all)
         for pod in others
     ):
         return shape
@@ -56,8 +53,24 @@ def reject_mixed_rules(shape: ReplicaShape, pods: Iterable[tuple[Hashable, PodOn
 
 def describe_rules(rules: PodRules) -> str:
     """Describe rules between pods: ``one pod in each zone, host port 80/TCP to itself``."""
-    demands = [f"one pod in each {rule.key}" for rule in rules.apart]
-    demands += [f"all pods in one {rule.key}" for rule in rules.together]
-    demands += [f"at most {rule.max_skew} more in one {rule.key} than in another" for rule in rules.evenly]
+    demands = [
+        f"one pod in each {rule.key}" if rule.itself else f"no pod {_with_labels(rule)} in its {rule.key}"
+        for rule in rules.apart
+    ]
+    demands += [
+        f"all pods in one {rule.key}" if rule.itself else f"a pod {_with_labels(rule)} in its {rule.key}"
+        for rule in rules.together
+    ]
+    demands += [
+        f"at most {rule.max_skew} more {'' if rule.itself else f'pods {_with_labels(rule)} '}in one {rule.key}"
+        " than in another"
+        for rule in rules.evenly
+    ]
     demands += [f"host port {port.port}/{port.protocol} to itself" for port in rules.ports]
     return join_names(demands)
+
+
+def _with_labels(rule: PodRule) -> str:
+    """Describe the pods that a rule means: ``with app=db``."""
+    labels = ", ".join(map(str, rule.selector)) or "of any labels"
+    return f"with {labels}" if rule.selector else labels

@@ -1,16 +1,20 @@
-"""Rules of a pod about the pods beside it, as far as they can be counted beforehand.
+"""Rules of a pod about the pods beside it, its own kind and others.
 
-Rules of the scheduler's InterPodAffinity, PodTopologySpread, NodePorts and NodeName plugins. Preferred rules exclude a
-pod from no node and are skipped. Rules about pods of other kinds depend on the current pods of a cluster: they are an
-obstacle, and so are unknown rules.
+Rules of the scheduler's InterPodAffinity, PodTopologySpread, NodePorts and NodeName plugins, and of the API server,
+which writes the values of `matchLabelKeys` and `mismatchLabelKeys` into the selectors of pods that it creates
+(kubernetes 1.36, pkg/scheduler/framework/plugins/interpodaffinity/filtering.go, .../podtopologyspread/common.go and
+pkg/registry/core/pod/strategy.go). Preferred rules exclude a pod from no node and are skipped. A selector or namespace
+that an expression gives is an obstacle.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
-from reconciler.model.kubernetes.requirements import Requirement, all_met, equals
+from reconciler.core.expressions.dialect import has_expression
+from reconciler.core.pods.namespaces import NAME_LABEL, in_namespaces
+from reconciler.model.kubernetes.requirements import Requirement, equals, may_meet
 from reconciler.model.kubernetes.scheduling import (
     AntiAffinityTerm,
     HostPort,
@@ -26,7 +30,6 @@ from reconciler.model.workload import Json
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _RULE_FIELDS = ("affinity", "topologySpreadConstraints", "hostNetwork", "nodeName")
-_UNCOUNTABLE = "only the scheduler can count that"
 _PER_POD = frozenset(
     {
         "apps.kubernetes.io/pod-index",
@@ -41,23 +44,46 @@ _PER_POD = frozenset(
     }
 )
 """Labels that differ from pod to pod or from cluster to cluster for one template."""
+_ADDED = _PER_POD | {"batch.kubernetes.io/job-name", "job-name"}
+"""Labels that Kubernetes' own controllers add to the pods of their templates."""
+_NOTHING = (Requirement(key=NAME_LABEL, operator="In"),)
+"""A selector that no labels meet."""
 
 
 class _ObstacleError(Exception):
-    """A rule that only the scheduler can evaluate."""
+    """A rule that cannot be counted, or that no node meets."""
 
 
-def pod_rules(spec: Json, metadata: Json = None) -> tuple[PodRules | None, str]:
+class _OwnPod:
+    """The pod that has the rules, as far as it is known."""
+
+    def __init__(self, metadata: Json, *, whole: bool) -> None:
+        """Take its labels and namespace; `whole` says that nothing but `_ADDED` adds labels."""
+        self.labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key not in _PER_POD}
+        self.namespace: str = metadata.get("namespace") or ""
+        self._whole = whole
+
+    def may_have(self, key: str) -> bool:
+        """Return whether it may get a label that it does not have yet."""
+        return key not in self.labels and (not self._whole or key in _ADDED)
+
+    def meets(self, selector: Iterable[Requirement]) -> bool | None:
+        """Return whether it meets a selector; None where that depends on labels that it may get."""
+        return may_meet(selector, self.labels, self.may_have)
+
+
+def pod_rules(spec: Json, metadata: Json = None, *, whole: bool = True) -> tuple[PodRules | None, str]:
     """Read the rules of a pod or of a pod template, None without any; and the obstacle to counting them.
 
-    `metadata` are the pod's, with its labels and namespace as far as they are known.
+    `metadata` are the pod's, with its labels and namespace as far as they are known. `whole` says that no other labels
+    are added, as by an operator, but those of Kubernetes' own controllers.
     """
     if not any(spec.get(field) for field in _RULE_FIELDS) and not any(map(_has_ports, _containers(spec))):
         return None, ""
     try:
-        return _rules(spec, metadata or {}), ""
+        return _rules(spec, _OwnPod(metadata or {}, whole=whole and metadata is not None)), ""
     except _ObstacleError as error:
-        return None, f"{error}: {_UNCOUNTABLE}"
+        return None, str(error)
 
 
 def pod_identities(metadata: Json) -> tuple[PodIdentity, ...]:
@@ -97,17 +123,25 @@ def _on_node(
 def anti_affinity_terms(terms: Iterable[Json], namespace: str) -> Iterator[AntiAffinityTerm]:
     """Read the required anti-affinity terms of a pod of a namespace.
 
-    A namespaceSelector may match any namespace, and a term without labelSelector matches no pod. The API server has
-    written the keys of `matchLabelKeys` into the selectors of pods.
+    A term without labelSelector matches no pod. The API server has written the keys of `matchLabelKeys` into the
+    selectors of pods.
     """
     for term in terms:
         if term.get("labelSelector") is None:
             continue
-        own = term.get("namespaces") or [namespace]
-        spaces = () if term.get("namespaceSelector") is not None else tuple(sorted(own))
+        namespaces, selector = _namespaces(term)
         yield AntiAffinityTerm(
-            key=term["topologyKey"], selector=tuple(_requirements(term["labelSelector"])), namespaces=spaces
+            key=term["topologyKey"],
+            selector=tuple(_requirements(term["labelSelector"])),
+            namespaces=namespaces or ((namespace,) if selector is None else ()),
+            namespace_selector=selector,
         )
+
+
+def _namespaces(term: Json) -> tuple[tuple[str, ...], tuple[Requirement, ...] | None]:
+    """Read the namespaces of a term by name and by labels: with neither they are the pod's own."""
+    selector = term.get("namespaceSelector")
+    return tuple(sorted(term.get("namespaces") or ())), None if selector is None else tuple(_requirements(selector))
 
 
 def _requirements(selector: Json) -> Iterator[Requirement]:
@@ -119,42 +153,60 @@ def _requirements(selector: Json) -> Iterator[Requirement]:
         )
 
 
-def _rules(spec: Json, metadata: Json) -> PodRules | None:
+def _rules(spec: Json, pod: _OwnPod) -> PodRules | None:
     if spec.get("nodeName"):
-        raise _ObstacleError(f"is pinned to the node {spec['nodeName']} past the scheduler")
-    labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key not in _PER_POD}
+        raise _ObstacleError(
+            f"is pinned to the node {spec['nodeName']} past the scheduler: only the scheduler can count that"
+        )
     affinity = spec.get("affinity") or {}
     rules = PodRules(
-        labels=tuple(sorted(labels.items())),
-        namespace=metadata.get("namespace") or "",
-        apart=tuple(_terms(affinity.get("podAntiAffinity"), labels, "anti-affinity")),
-        together=tuple(_terms(affinity.get("podAffinity"), labels, "affinity")),
-        evenly=tuple(_spread_constraints(spec, labels)),
+        labels=tuple(sorted(pod.labels.items())),
+        namespace=pod.namespace,
+        apart=tuple(_terms(affinity.get("podAntiAffinity"), pod, "anti-affinity")),
+        together=tuple(_terms(affinity.get("podAffinity"), pod, "affinity")),
+        evenly=tuple(_spread_constraints(spec, pod)),
         ports=tuple(dict.fromkeys(_ports(spec))),
     )
     return rules if rules.all or rules.ports else None
 
 
-def _terms(affinity: Json, labels: Mapping[str, str], called: str) -> Iterator[PodRule]:
+def _terms(affinity: Json, pod: _OwnPod, called: str) -> Iterator[PodRule]:
+    """Read required terms. One without labelSelector means no pod: anti-affinity to none is no rule."""
     for term in (affinity or {}).get(_REQUIRED) or ():
         key = term["topologyKey"]
         what = f"requires pod {called} by {key}"
-        if term.get("namespaceSelector") is not None:
-            raise _ObstacleError(f"{what} with a namespaceSelector")
-        selector, wide = _selector(term, labels, what)
-        yield PodRule(key=key, selector=selector, namespaces=tuple(sorted(term.get("namespaces") or ())), wide=wide)
+        if term.get("labelSelector") is None:
+            if called == "affinity":
+                raise _ObstacleError(f"{what} to no pods at all, as a term without a labelSelector: no node meets that")
+            continue
+        selector, wide, is_meant = _selector(term, pod, what)
+        namespaces, namespace_selector = _namespaces(term)
+        of_its_own = not namespaces and namespace_selector is None
+        within = of_its_own or in_namespaces(namespaces, namespace_selector, pod.namespace, pod.namespace)
+        yield PodRule(
+            key=key,
+            selector=selector,
+            namespaces=namespaces,
+            namespace_selector=namespace_selector,
+            wide=wide,
+            itself=False if False in (is_meant, within) else None if None in (is_meant, within) else True,
+        )
 
 
-def _spread_constraints(spec: Json, labels: Mapping[str, str]) -> Iterator[TopologySpreadConstraint]:
+def _spread_constraints(spec: Json, pod: _OwnPod) -> Iterator[TopologySpreadConstraint]:
     for constraint in spec.get("topologySpreadConstraints") or ():
         if constraint.get("whenUnsatisfiable") == "ScheduleAnyway":
             continue
         key = constraint["topologyKey"]
-        selector, wide = _selector(constraint, labels, f"requires an even spread by {key}")
+        selector, wide, itself = _selector(constraint, pod, f"requires an even spread by {key}")
+        # The scheduler counts no pods of an empty selector, and none of one that is missing (countPodsMatchSelector).
+        if not selector:
+            selector, itself = (selector, None) if wide else (_NOTHING, False)
         yield TopologySpreadConstraint(
             key=key,
             selector=selector,
             wide=wide,
+            itself=itself,
             max_skew=int(constraint.get("maxSkew") or 1),
             min_domains=int(constraint.get("minDomains") or 1),
             heeds_affinity=constraint.get("nodeAffinityPolicy") != "Ignore",
@@ -162,26 +214,42 @@ def _spread_constraints(spec: Json, labels: Mapping[str, str]) -> Iterator[Topol
         )
 
 
-def _selector(term: Json, labels: Mapping[str, str], what: str) -> tuple[tuple[Requirement, ...], bool]:
-    """Read the selector of a rule, and whether it may match fewer pods; it has to match the pod itself.
+def _selector(term: Json, pod: _OwnPod, what: str) -> tuple[tuple[Requirement, ...], bool, bool | None]:
+    """Read the selector of a rule, whether it may match fewer pods, and whether it matches the pod itself.
 
-    Keys of `matchLabelKeys` add the pod's own value, which the API server writes into the selectors of pods. A value
-    that pods of a template get only later, or that differs between clusters, is left out.
+    Keys of `matchLabelKeys` add the pod's own value, those of `mismatchLabelKeys` any other; a key without a value adds
+    nothing. A value that pods of a template get only later, or that differs between clusters, is left out.
     """
     raw = term.get("labelSelector")
     if raw is None:
-        raise _ObstacleError(f"{what} to no pods at all")
+        return _NOTHING, False, False
+    if any(has_expression(text) for text in _texts(term)):
+        raise _ObstacleError(f"{what} by a label that an expression gives: only the scheduler can count that")
+    alike, different = term.get("matchLabelKeys") or (), term.get("mismatchLabelKeys") or ()
     requirements = [*_requirements(raw)]
-    keys = term.get("matchLabelKeys") or ()
-    requirements += [equals(key, labels[key]) for key in keys if key in labels]
-    requirements = [
-        requirement for requirement in requirements if requirement.key not in keys or requirement.key in labels
+    requirements += [equals(key, pod.labels[key]) for key in alike if key in pod.labels]
+    requirements += [
+        Requirement(key=key, operator="NotIn", values=(pod.labels[key],)) for key in different if key in pod.labels
     ]
-    if term.get("mismatchLabelKeys"):
-        raise _ObstacleError(f"{what} to pods that differ in a label")
-    if not all_met(requirements, labels):
-        raise _ObstacleError(f"{what} to other pods than its own kind")
-    return tuple(dict.fromkeys(requirements)), any(key not in labels for key in keys)
+    requirements = [
+        requirement
+        for requirement in requirements
+        if not pod.may_have(requirement.key)
+        or not (requirement.key in alike or (requirement.key in different and requirement.operator == "NotIn"))
+    ]
+    is_meant = pod.meets(requirements)
+    if is_meant and any(map(pod.may_have, different)):
+        is_meant = None
+    return tuple(dict.fromkeys(requirements)), any(map(pod.may_have, (*alike, *different))), is_meant
+
+
+def _texts(term: Json) -> Iterator[str]:
+    """List what a term names: pods by label and value, namespaces and the topology key."""
+    yield term["topologyKey"]
+    yield from term.get("namespaces") or ()
+    for selector in (term.get("labelSelector"), term.get("namespaceSelector")):
+        for requirement in _requirements(selector or {}):
+            yield from (requirement.key, *requirement.values)
 
 
 def _containers(spec: Json) -> Iterator[Json]:

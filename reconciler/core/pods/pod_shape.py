@@ -15,18 +15,18 @@ from reconciler.model.kubernetes.scheduling import Toleration
 from reconciler.model.workload import Json
 
 
-def replica_shape(spec: Json, metadata: Json = None) -> ReplicaShape:
+def replica_shape(spec: Json, metadata: Json = None, *, whole: bool = True) -> ReplicaShape:
     """Read the requirements of one pod; `resource_claims` adds the devices that it claims.
 
     `metadata` are the pod's or its template's, as far as they are known: rules match its labels and namespace, and
-    annotations ask for parts of GPUs. Required node affinity becomes part of the node selector where that can express
-    it.
+    annotations ask for parts of GPUs. `whole` is as in `pod_rules`. Required node affinity becomes part of the node
+    selector where that can express it.
     """
     selector = dict(spec.get("nodeSelector") or {})
     terms = node_terms(_required_affinity(spec))
     if terms is not None and len(terms) == 1:
         terms = _merge_term(terms[0], selector)
-    rules, obstacle = pod_rules(spec, metadata)
+    rules, obstacle = pod_rules(spec, metadata, whole=whole)
     requests = pod_requests(spec)
     return ReplicaShape(
         requests=requests,

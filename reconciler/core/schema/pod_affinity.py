@@ -46,11 +46,11 @@ class PodAffinityTermFile(Strict):
     label_selector: LabelSelectorFile | None = None
     namespaces: list[str] = Field([])
     namespace_selector: LabelSelectorFile | None = Field(
-        None, description="Of a replica it cannot be counted: fits nowhere. Of a pod on a node it is any namespace."
+        None, description="Counted where it is empty, or by `kubernetes.io/metadata.name`; other labels are unknown."
     )
     match_label_keys: list[str] = Field([])
     mismatch_label_keys: list[str] = Field(
-        [], description="Of a replica they cannot be counted: fits nowhere. Of a pod on a node they are passed over."
+        [], description="Of a pod on a node they are passed over: the API server has written them into its selector."
     )
 
 

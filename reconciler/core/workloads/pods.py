@@ -16,6 +16,8 @@ from reconciler.text.findings import Loc
 
 _QUEUE = "kueue.x-k8s.io/queue-name"
 _NVIDIA = "nvidia.com/gpu"
+_KUBERNETES = frozenset({"", "apps", "batch"})
+"""API groups whose pods are made by Kubernetes' own controllers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,8 +106,7 @@ def pod_metadata(manifest: Mapping[str, Json], place: PodTemplateSite) -> Json:
 
     Labels with expressions are left out. Annotations stand beside the labels.
     """
-    labels_path = pod_labels_path(manifest, place)
-    labels = (at(manifest, labels_path) if labels_path else None) or {}
+    labels_path, labels = pod_labels_path(manifest, place), _stated_labels(manifest, place)
     annotations = at(manifest, (*labels_path[:-1], "annotations")) if labels_path else None
     namespace = str(at(manifest, ("metadata", "namespace")) or "")
     return {
@@ -113,6 +114,22 @@ def pod_metadata(manifest: Mapping[str, Json], place: PodTemplateSite) -> Json:
         "annotations": annotations or {},
         "namespace": "" if has_expression(namespace) else namespace,
     }
+
+
+def has_whole_labels(manifest: Mapping[str, Json], place: PodTemplateSite) -> bool:
+    """Return whether the labels of a template's pods are known before rendering.
+
+    Operators add labels to the pods of their kinds; those that Kubernetes' own controllers add are known.
+    """
+    group = group_kind(manifest).partition("/")[0]
+    stated = _stated_labels(manifest, place).items()
+    return group in _KUBERNETES and not any(has_expression(f"{key}{value}") for key, value in stated)
+
+
+def _stated_labels(manifest: Mapping[str, Json], place: PodTemplateSite) -> Mapping[str, Json]:
+    """Return the labels of a pod template as they are written."""
+    labels_path = pod_labels_path(manifest, place)
+    return (at(manifest, labels_path) if labels_path else None) or {}
 
 
 def group_count(manifest: Mapping[str, Json], kind: WorkloadKind) -> int | None:

@@ -7,7 +7,7 @@ cluster decides by its own labels is left out for its nodes, and each describes 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 NAME_FIELD = "metadata.name"
@@ -78,6 +78,23 @@ def equals(key: str, value: str) -> Requirement:
 def all_met(requirements: Iterable[Requirement], labels: Mapping[str, str]) -> bool:
     """Return whether labels meet all requirements, as those of a selector: one that asks for nothing is always met."""
     return all(requirement.is_met(labels.get(requirement.key)) for requirement in requirements)
+
+
+def may_meet(
+    requirements: Iterable[Requirement], labels: Mapping[str, str], is_open: Callable[[str], bool]
+) -> bool | None:
+    """Return whether labels meet all requirements; None where that depends on labels that are unknown.
+
+    A key that is missing in `labels` and `is_open` may have any value, or none.
+    """
+    verdict: bool | None = True
+    for requirement in requirements:
+        value = labels.get(requirement.key)
+        if value is None and is_open(requirement.key):
+            verdict = None
+        elif not requirement.is_met(value):
+            return False
+    return verdict
 
 
 def allowed_values(requirements: Iterable[Requirement]) -> Mapping[str, tuple[str, ...]]:

@@ -42,7 +42,9 @@ class AntiAffinityTerm(NamedTuple):
     selector: tuple[Requirement, ...]
     """Pods that the term keeps out of its domain."""
     namespaces: tuple[str, ...] = ()
-    """Namespaces of these pods; empty for all."""
+    """Namespaces of these pods; empty for all, unless there is a namespace selector."""
+    namespace_selector: tuple[Requirement, ...] | None = None
+    """Labels of other namespaces of these pods; None for none."""
 
 
 class PodOnNode(NamedTuple):
@@ -59,13 +61,17 @@ class PodOnNode(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodRule:
-    """A rule about pods that the pod itself is among, within domains of a node label."""
+    """A rule about pods within domains of a node label."""
 
     key: str
     """The topology key."""
     selector: tuple[Requirement, ...]
     namespaces: tuple[str, ...] = ()
-    """Namespaces of the pods; empty for the pod's own."""
+    """Namespaces of the pods; empty for the pod's own, unless there is a namespace selector."""
+    namespace_selector: tuple[Requirement, ...] | None = None
+    """Labels of other namespaces of the pods; None for none."""
+    itself: bool | None = True
+    """Whether the pod is one of them; None where only a label or namespace that is known later decides that."""
     wide: bool = False
     """
     Whether the rule may match fewer pods than `selector`: the API server adds a label that only it knows
@@ -89,15 +95,15 @@ class TopologySpreadConstraint(PodRule):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodRules:
-    """Rules of each pod of a shape about the pods beside it."""
+    """Rules of each pod of a shape about the pods beside it, its own kind or others."""
 
     labels: Labels
     namespace: str = ""
     """The namespace of the pod; empty where unknown."""
     apart: tuple[PodRule, ...] = ()
-    """Required anti-affinity to pods of the same shape."""
+    """Required anti-affinity."""
     together: tuple[PodRule, ...] = ()
-    """Required affinity to pods of the same shape."""
+    """Required affinity."""
     evenly: tuple[TopologySpreadConstraint, ...] = ()
     """Topology spread constraints."""
     ports: tuple[HostPort, ...] = ()

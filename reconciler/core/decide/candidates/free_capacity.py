@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property, partial
+from itertools import chain
 from typing import TypeAlias
 
 from reconciler.bulkhead import Seam, attempt
@@ -347,6 +348,27 @@ class FleetCapacity:
             return ()
         return tuple(parts) if needed is not None and needed.others else ((placement.shape, replicas),)
 
+    def _identified(self, placement: Placement, shape: ReplicaShape) -> ReplicaShape:
+        """Return a recorded shape with what rules about other pods match, where any are: a record does not name it."""
+        if shape.rules is not None or shape.who or placement.subset or not self._has_rules_about_others:
+            return shape
+        demand, entry = (
+            self._inputs.demands.get(placement.workload),
+            self._inputs.enrolment.entries.get(placement.workload),
+        )
+        own = demand.shape if isinstance(demand, Demand) else entry.needs.main.shape if entry is not None else None
+        return shape if own is None or not own.who else replace(shape, who=own.who)
+
+    @cached_property
+    def _has_rules_about_others(self) -> bool:
+        """Whether any replicas that may be placed have rules about pods that are not of their own kind."""
+        demanded = (demand.shape for demand in self._inputs.demands.values() if isinstance(demand, Demand))
+        asked = (part.shape for entry in self._inputs.enrolment.entries.values() for part in entry.needs.parts)
+        return any(
+            shape is not None and shape.rules is not None and not all(rule.itself for rule in shape.rules.all)
+            for shape in chain(demanded, asked)
+        )
+
     def _shared_domains(self, placement: Placement) -> tuple[SharedDomain, ...]:
         """Return the topology domains of a placement whose pods are no gang."""
         return countable_domains(self._inputs, placement.workload, placement.shape, placement.replicas)
@@ -406,7 +428,7 @@ class FleetCapacity:
             if isinstance(coming, Bug):
                 self._working_plan.note_bug(coming)
                 coming = ((placement.shape, replicas),)
-            parts += coming
+            parts += ((self._identified(placement, shape), number) for shape, number in coming)
         parts += flying.going
         for shape, replicas in tightest_first(room, parts, lambda part: part[0]):
             room.take_nodes(shape, replicas)

@@ -387,7 +387,7 @@ def _missing_pods(metadata: Json, spec: Json, status: Json) -> tuple[int, Replic
     _, largest = max(pod_sets, key=lambda entry: entry[0])
     template = largest.get("template") or {}
     whole = {**(template.get("metadata") or {}), "namespace": metadata.get("namespace")}
-    return total, replica_shape(template.get("spec") or {}, whole)
+    return total, replica_shape(template.get("spec") or {}, whole, whole=False)
 
 
 def _count(pod_set: Json) -> int:
