@@ -17,7 +17,8 @@ from reconciler.core.capacity.pod_requirements import pods_of_request
 from reconciler.core.commits.templates import render_templates
 from reconciler.core.decide.decide import decide
 from reconciler.core.fleet.cluster_order import ordered_candidates
-from reconciler.core.safety import group_rules
+from reconciler.core.validation.admission.table import check_admission
+from reconciler.core.workloads.builtin_kinds import NO_KINDS
 from reconciler.model.action import Action
 from reconciler.model.capacity import Node, Pool
 from reconciler.model.ids import ClusterName
@@ -90,7 +91,7 @@ def field_of(made: Json, name: str) -> Json:
 
 
 def wrong(fields: Mapping[str, Json]) -> bool:
-    return bool([*group_rules.check_groups(lws(fields))])
+    return bool([*check_admission(lws(fields), (), NO_KINDS, rendered=False)])
 
 
 @pytest.mark.parametrize("case", applying("lws", "groups", "lws_validation"))

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 
+from reconciler.core.validation.admission.table import PROJECTS
 from reconciler.core.workloads.builtin_kinds import BUILT_IN
 from reconciler.model.kubernetes.workload_kind import Count, EndStatus, Mark, Path, PodTemplate, WorkloadKind
 
@@ -24,6 +25,8 @@ def kind_table(name: str) -> str:
             return "| kind | pods of a group that are enough |\n|---|---|\n" + "".join(minimums())
         case "ends":
             return "| kind | complete by | failed by |\n|---|---|---|\n" + "".join(ends())
+        case "webhooks":
+            return "| project, read at | refuses a new object for |\n|---|---|\n" + "".join(webhooks())
         case _:
             raise ValueError(f"no table of kinds is called {name!r}")
 
@@ -36,6 +39,15 @@ def rows() -> Iterator[str]:
         cells = f"{kind.group or '(core)'} | {', '.join(kind.versions)}; {kind.checked} | {together}"
         alike.setdefault(cells, []).append(kind.kind)
     yield from (f"| {', '.join(names)} | {cells} |\n" for cells, names in alike.items())
+
+
+def webhooks() -> Iterator[str]:
+    """Yield a row for each rule of a webhook, with the project in the first of its rows."""
+    for project in PROJECTS:
+        for number, rule in enumerate(project.rules):
+            first = "" if number else f" {project.name} {project.read}"
+            since = f" (from {rule.since} on)" if rule.since else ""
+            yield f"|{first} | {rule.refuses}{since} |\n"
 
 
 def labels() -> Iterator[str]:

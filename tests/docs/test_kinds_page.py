@@ -32,7 +32,7 @@ SET = lws(2, 4, leader=1, worker=8)
 ELASTIC = torch(4, elastic=2)
 
 
-@pytest.mark.parametrize("name", ["built in", "numbers", "minimums", "labels"])
+@pytest.mark.parametrize("name", ["built in", "numbers", "minimums", "labels", "webhooks"])
 def test_what_the_page_says_of_kinds_is_what_is_built_in(name: str) -> None:
     assert f"<!-- kinds {name} -->\n{kind_table(name)}<!-- end -->\n" in PAGE, "run `make reference`"
 

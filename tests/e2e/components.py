@@ -120,6 +120,10 @@ COMPONENTS = {
         # They ask the rules of a project: programs of ours, with the project's own functions. After Kueue and KEDA,
         # with which they share packages.
         *(
+            Component(name=name, module=name, package=".", target=PLATFORM)
+            for name in ("jobset-webhooks", "kueue-webhooks")
+        ),
+        *(
             Component(name=f"{module}-rules", module=module, package=".", target=PLATFORM)
             for module in (
                 "mpi-operator",
@@ -238,6 +242,8 @@ def _target(component: Component) -> Path:
     digest = hashlib.sha256(f"{platform.machine()} {sys.platform}".encode())
     module = TOOLS / component.module
     own = (*module.glob("*.go"), *(TOOLS / "refusals").iterdir()) if component.package == "." else ()
+    if "/webhooks => " in (module / "go.mod").read_text():
+        own += (*(TOOLS / "webhooks").iterdir(),)
     for path in (module / "go.mod", module / "go.sum", *sorted(own)):
         digest.update(path.read_bytes())
     return home / "overspill-e2e" / f"{component.module}-{digest.hexdigest()[:16]}" / component.name

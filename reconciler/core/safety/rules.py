@@ -12,7 +12,7 @@ skipped until then. Charts that Overspill renders itself go through `check_chart
 5. charts are pinned to a version, commands need no shell;
 6. fields that Kubernetes takes as text only are text: an expression that gives a number would fail in the cluster;
 7. kinds, versions and names are valid in Kubernetes, so that they can name files;
-8. a LeaderWorkerSet passes the checks of its own webhook (`group_rules`);
+8. webhooks of controllers take the object, as far as their rules are known (`core.validation.admission`);
 9. requirements of pods can be read (`pod_template`), and their number (`pod_counts`);
 10. an API server takes the object: its kind exists and has its fields (`core.validation`);
 11. pods keep to the Pod Security level of the workspace (`pod_security`);
@@ -27,13 +27,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from reconciler.core.expressions.dialect import has_expression
-from reconciler.core.safety import commands, credentials, group_rules
+from reconciler.core.safety import commands, credentials
 from reconciler.core.safety.allowed_kinds import refuse_kind
 from reconciler.core.safety.lifetime import check_lifetime
 from reconciler.core.safety.pod_security import check_pod_security
 from reconciler.core.safety.reserved_names import check_reserved_names
 from reconciler.core.safety.scope import outlives_placements
 from reconciler.core.safety.texts import check_texts
+from reconciler.core.validation.admission.table import check_admission
 from reconciler.core.validation.objects import check_object, unknown_kind
 from reconciler.core.workloads import pod_counts, pod_template
 from reconciler.core.workloads.api_kinds import cluster_scoped, group_kind, is_list
@@ -118,8 +119,8 @@ def check_safety(
 
 
 def _without_reported(more: Iterable[Finding], findings: Sequence[Finding]) -> list[Finding]:
-    """Leave out findings at or below places that have one already."""
-    places = {finding.loc for finding in findings}
+    """Leave out findings at or below places that have an error already."""
+    places = {finding.loc for finding in findings if finding.severity is Severity.ERROR}
     return [
         finding for finding in more if not any(finding.loc[:size] in places for size in range(len(finding.loc) + 1))
     ]
@@ -276,8 +277,7 @@ def _contents(manifest: Mapping[str, Json], kind: str, loc: Loc, rules: _Rules) 
     if not cluster_scoped(kind):
         yield from check_pod_security(manifest, loc, rules.workspace, rules.kinds, rules.later)
     yield from check_reserved_names(manifest, loc, rules.placement, rules.later)
-    if kind == group_rules.LWS:
-        yield from group_rules.check_groups(manifest, loc)
+    yield from check_admission(manifest, loc, rules.kinds, rendered=rules.rendered)
     yield from _non_text(manifest, kind, loc, rules)
     yield from check_texts(manifest, loc)
 

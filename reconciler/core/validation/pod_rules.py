@@ -461,6 +461,8 @@ def _job(place: Place) -> Iterator[Finding]:
     if place.states("selector") and not is_manual and not is_empty:
         message = "Kubernetes makes the selector of a Job"
         yield place.finding(message, "leave it out, or set manualSelector: true", "selector")
+    if place.text("completionMode") == "Indexed" and not place.states("completions"):
+        yield place.finding("an Indexed Job needs the number of its completions", "add completions", "completionMode")
     template, failures = place.object("template"), place.states("podFailurePolicy")
     pod = template.object("spec") if template is not None else None
     if failures and pod is not None and pod.text("restartPolicy") == "OnFailure":
@@ -482,7 +484,13 @@ def _cron(place: Place) -> Iterator[Finding]:
 _FILE = (below("path"), within(0, _MOST_MODE, "mode", "mode of a file (0 to 0777 in octal)"), filled("path"))
 _FILES = (within(0, _MOST_MODE, "defaultMode", "mode of a file (0 to 0777 in octal)"),)
 _TERMS = (_labels("matchLabels"),)
-_SCALE = (at_least(0, "replicas", "minReadySeconds", "revisionHistoryLimit"), _selector, _restart(ending=False))
+selects_its_pods: Rule = _selector
+"""The rule of a selector beside a pod template."""
+runs_until_deleted: Rule = _restart(ending=False)
+"""The rule of a pod template whose pods run until they are deleted."""
+ends_by_itself: Rule = _restart(ending=True)
+"""The rule of a pod template whose pods end."""
+_SCALE = (at_least(0, "replicas", "minReadySeconds", "revisionHistoryLimit"), selects_its_pods, runs_until_deleted)
 
 RULES: Mapping[str, Sequence[Rule]] = {
     "core.v1.PodSpec": (
@@ -613,7 +621,7 @@ RULES: Mapping[str, Sequence[Rule]] = {
     "apps.v1.ReplicaSetSpec": _SCALE,
     "apps.v1.StatefulSetSpec": _SCALE,
     "apps.v1.DaemonSetSpec": _SCALE,
-    "core.v1.ReplicationControllerSpec": (at_least(0, "replicas", "minReadySeconds"), _restart(ending=False)),
+    "core.v1.ReplicationControllerSpec": (at_least(0, "replicas", "minReadySeconds"), runs_until_deleted),
     "batch.v1.JobSpec": (
         at_least(
             0,
@@ -625,7 +633,7 @@ RULES: Mapping[str, Sequence[Rule]] = {
             "maxFailedIndexes",
             "ttlSecondsAfterFinished",
         ),
-        _restart(ending=True),
+        ends_by_itself,
         _job,
     ),
     "batch.v1.CronJobSpec": (

@@ -144,6 +144,20 @@ def wanted_pods(manifest: Mapping[str, Json], kind: WorkloadKind) -> int | None:
     return 0 if _stays_suspended(manifest, kind) else pod_count(manifest, kind)
 
 
+def pods_of_group(manifest: Mapping[str, Json], kind: WorkloadKind, place: PodTemplateSite) -> int | None:
+    """Count the pods that one group of an object, suspended or not, has of a template; None where unknown.
+
+    A number that an expression decides is unknown, but for the number of groups.
+    """
+    groups = kind.together.counts if kind.together is not None else ()
+    counts = tuple(count for count in place.template.counts if count not in groups)
+    for count in counts:
+        for field_path in (count.path, count.instead, count.over, count.least, count.most):
+            if isinstance(value := _value(manifest, count, field_path, place), str) and has_expression(value):
+                return None
+    return _product(manifest, counts, place)
+
+
 def pod_count(manifest: Mapping[str, Json], kind: WorkloadKind) -> int | None:
     """Count the pods of all templates of an object that is not suspended; None where unknown."""
     if any(at(manifest, unknown_path) is not None for unknown_path in kind.unknown):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from reconciler.core.capacity.exclusive_topology import SUBGROUPS
-from reconciler.core.safety import group_rules
+from reconciler.core.validation.admission.table import check_admission
+from reconciler.core.workloads.builtin_kinds import NO_KINDS
 from reconciler.model.workload import Json
 from tests.builders.workload_kinds import lws
 from tests.workloads.test_kind_rules import findings
@@ -78,7 +79,7 @@ def test_it_is_told_at_its_field(manifest: Json, where: str, message: str) -> No
 
 @pytest.mark.parametrize("name", ["2cube", "a.b", "Cube", "a" * 64, "a-"])
 def test_the_name_of_a_set_is_one_of_a_service(name: str) -> None:
-    (finding,) = group_rules.check_groups(lws() | {"metadata": {"name": name}})
+    (finding,) = check_admission(lws() | {"metadata": {"name": name}}, (), NO_KINDS, rendered=False)
     assert finding.loc == ("metadata", "name")
     assert "cannot be the name of the set's Service" in finding.message
 
@@ -86,7 +87,7 @@ def test_the_name_of_a_set_is_one_of_a_service(name: str) -> None:
 def test_domains_of_subgroups_need_subgroups() -> None:
     one = lws()
     one["metadata"]["annotations"] = {SUBGROUPS: "rack"}
-    (finding,) = group_rules.check_groups(one)
+    (finding,) = check_admission(one, (), NO_KINDS, rendered=False)
     assert finding.message == "asks for domains of subgroups, and the set has no subgroups"
 
 

@@ -1,0 +1,3 @@
+module overspill.dev/e2e/webhooks
+
+go 1.26.0
