@@ -59,6 +59,7 @@ class ObjectTree:
         self._pods = pods
         self._by_owner = by_owner
         self._is_open = is_open
+        self._known_keys: dict[Owner, list[str]] = {}
 
     @cached_property
     def owned(self) -> Mapping[Owner, Sequence[Owner]]:
@@ -105,7 +106,11 @@ class ObjectTree:
         return [self._pods[key] for key in self._keys_below(root)]
 
     def _keys_below(self, root: Owner) -> list[str]:
-        return sorted({key for owner in self.below(root) for key in self._by_owner.get(owner, ())})
+        keys = self._known_keys.get(root)
+        if keys is None:
+            of_any = set[str]().union(*(self._by_owner.get(owner, ()) for owner in self.below(root)))
+            keys = self._known_keys[root] = sorted(of_any)
+        return keys
 
     def parts(self, root: Owner) -> list[Part]:
         """Return the parts of an object, each with the pods that make it up."""
@@ -147,7 +152,9 @@ class ObjectTree:
 
     def _part(self, root: Owner, wanted: int, owners: Sequence[Owner]) -> Part:
         """Make up the part of `root` that these objects are."""
-        keys = dict.fromkeys(key for owner in owners for key in self._keys_below(owner))
+        keys: Iterable[str] = self._keys_below(owners[0])
+        if len(owners) > 1:
+            keys = dict.fromkeys(key for owner in owners for key in self._keys_below(owner))
         records = [self._objects.get(owner) for owner in owners]
         gangs = [record.gangs for record in records if isinstance(record, CustomWorkloadRecord)]
         by_gang = owners[0] if gangs and len(owners) == 1 else root

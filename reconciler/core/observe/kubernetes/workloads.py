@@ -221,6 +221,8 @@ def _asking(root: Owner, members: Members, followed: Container[Owner]) -> Mappin
     Of several objects that it makes those ask whose pods have the most GPUs: a router is no replica of what it serves.
     An object above it that is followed itself is told of its asks itself.
     """
+    if not members.asks:
+        return {}
     tree = members.tree
     made = [each for each in tree.below(root) if each != root and each in members.asks]
     gpus = {each: _gpus(each, members) for each in (tree.made(root) if made else ())}
