@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from tests.e2e.api_server import Json
 from tests.e2e.control_plane import Cluster
 from tests.e2e.platform.controllers import LEADER_WORKER_SET, example
@@ -49,6 +51,39 @@ def test_a_group_that_does_not_fit_runs_whole_on_the_other_cluster_is_recreated_
         lender.until_at(away, lambda: not away.items(SETS) and not lender.pods(away), "the group is still away")
     # The pods of the third group are the controller's to take away; those of the others have never gone.
     lender.until_at(home, lambda: lender.uids(home) == before, "what ran at home was touched")
+
+
+def test_a_rollout_whose_surge_group_finds_no_room_bursts_nothing(lender: Lender) -> None:
+    """It waits for as long as it may not take a group away; its two groups serve meanwhile."""
+    home, away = lender.home, lender.away
+    lender.apply(example(LEADER_WORKER_SET, EXAMPLE))
+    lender.until_at(home, lambda: lender.running(home) == groups(0, 1), "two groups do not run at home")
+    lender.lend("leaderworkerset/vllm")
+    rolling = {"rollingUpdateConfiguration": {"maxSurge": 1, "maxUnavailable": 0}}
+    newer = {"metadata": {"annotations": {"example.com/build": "2"}}}
+    spec = {"rolloutStrategy": rolling, "leaderWorkerTemplate": {"leaderTemplate": newer, "workerTemplate": newer}}
+    home.kubectl(
+        "patch",
+        "leaderworkerset/vllm",
+        f"--namespace={NAMESPACE}",
+        "--type=merge",
+        f"--patch={json.dumps({'spec': spec})}",
+    )
+    lender.until_at(home, lambda: "vllm-2" in unschedulable(lender), "the surge group does not wait for a node")
+    said = "llm/vllm misses nothing on home, which runs 2 of 2."
+    lender.until_answered(("explain", "llm/vllm"), lambda explained: said in " ".join(explained["conclusion"]))
+    assert json.loads(lender.asks("plan", "--output", "json"))["commits"] == []
+    assert not lender.pods(away)
+
+
+def unschedulable(lender: Lender) -> set[str]:
+    """Name the pods at home that the scheduler finds no node for."""
+    return {
+        pod["metadata"]["name"]
+        for pod in lender.pods(lender.home)
+        for condition in pod["status"].get("conditions", ())
+        if condition.get("reason") == "Unschedulable"
+    }
 
 
 def groups(*indexes: int) -> set[str]:
