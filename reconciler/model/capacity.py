@@ -11,6 +11,7 @@ from typing import TypeAlias
 from reconciler.errors import Problem
 from reconciler.model.ids import ClusterName, PlacementName, WorkloadId
 from reconciler.model.kubernetes.admission import LimitRangeItem, PodAdmission, ResourceQuota
+from reconciler.model.kubernetes.queues import KueueQueues
 from reconciler.model.kubernetes.requirements import Requirements
 from reconciler.model.kubernetes.scheduling import (
     PodIdentity,
@@ -390,6 +391,8 @@ class ClusterObservation:
     unadmitted: Mapping[PlacementName, str] = field(default_factory=dict)
     """Placements whose pods a queue does not let start, or has ended, with its words, which `waiting_reasons` has too;
     the same mapping while nothing in it changes."""
+    evicted: Mapping[PlacementName, str] = field(default_factory=dict)
+    """Those of `unadmitted` whose pods a queue has ended, and has not let start again since; with its words."""
     gpu_pods: Mapping[PlacementName, tuple[GpuPod, ...]] = field(default_factory=dict)
     """Pods with a node and GPUs, from which others see whether those are used."""
     unused: Mapping[PlacementName, datetime] = field(default_factory=dict)
@@ -421,6 +424,10 @@ class ClusterObservation:
     """The PriorityClass of pods that name none; empty for none, None where unknown."""
     node_pools: Mapping[str, NodePool] | None = None
     """Karpenter's NodePools by name, the same value while nothing in them changes; None where unknown."""
+    queues: KueueQueues | None = None
+    """Kueue's queues, the same value while nothing in them changes; None where unknown, or without Kueue."""
+    reserved: Mapping[PlacementName, int] = field(default_factory=dict)
+    """Pods of placements that Kueue has given quota, and which `queues` count."""
     stale: tuple[SignalFreshness, ...] = ()
     """Signals of the cluster that do not answer now; `asks` of workloads hold their last answers."""
     unread: tuple[UnreadKind, ...] = ()

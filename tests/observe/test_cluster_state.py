@@ -16,10 +16,8 @@ from reconciler.core.capacity.cluster import ClusterCapacity
 from reconciler.core.observe.kubernetes.cluster_state import ClusterState
 from reconciler.core.observe.kubernetes.pod_failures import NOT_ADMITTED, scheduling_shortage
 from reconciler.core.observe.kubernetes.resources import (
-    ADDITIONS,
     CAPACITY,
     CONTROLLERS,
-    DEVICES,
     SIGNALS,
     Resource,
     needed_resources,
@@ -576,7 +574,7 @@ def test_demand_is_told_from_room() -> None:
 
 
 def test_only_what_the_workloads_call_for_is_watched() -> None:
-    assert needed_resources(()) == {Resource.NODES, Resource.PODS, Resource.QUEUED, *DEVICES, *ADDITIONS}
+    assert needed_resources(()) == {Resource.QUEUED, *CAPACITY}
     assert needed_resources({VLLM}) - needed_resources(()) == {
         Resource.DEPLOYMENTS,
         Resource.REPLICA_SETS,

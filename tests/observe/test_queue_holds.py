@@ -165,6 +165,36 @@ def test_reclaimable_pods_have_ended_and_wait_for_nothing() -> None:
     assert seen(made).pending_pods[OURS].replicas == 1
 
 
+@pytest.mark.parametrize(
+    ("made", "told"),
+    [
+        (ours(QUEUES_AGAIN), {}),
+        (ours(NO_LONGER, EVICTED), {OURS: f"kueue queue-a evicted it (Preempted): {SAID}"}),
+        (ours(RESERVED, ADMITTED, EVICTED), {OURS: f"kueue queue-a evicted it (Preempted): {SAID}"}),
+        (ours(RESERVED, ADMITTED, condition("Evicted", "False", "QuotaReserved", "Previously: evicted")), {}),
+    ],
+    ids=["waits for the first time", "evicted", "on its way out", "admitted again"],
+)
+def test_what_a_queue_has_ended_is_told_apart_from_what_waits_for_it(made: Json, told: dict[str, str]) -> None:
+    assert seen(made).evicted == told
+
+
+@pytest.mark.parametrize(
+    ("made", "pods"),
+    [
+        (ours(QUEUES_AGAIN), {}),
+        (ours(RESERVED), {OURS: 4}),
+        (ours(RESERVED, ADMITTED), {OURS: 4}),
+        (ours(RESERVED, ADMITTED, status={"reclaimablePods": [{"name": "set-0", "count": 3}]}), {OURS: 1}),
+        (ours(RESERVED, ADMITTED, condition("Finished", reason="Succeeded")), {}),
+        (labelled(queued(), {}), {}),
+    ],
+    ids=["waits", "has quota", "is admitted", "has pods that are done", "is over", "is somebody else's"],
+)
+def test_pods_with_quota_are_counted_since_their_queue_counts_them(made: Json, pods: dict[str, int]) -> None:
+    assert seen(made).reserved == pods
+
+
 def test_evictions_come_first_among_the_workloads_of_a_placement() -> None:
     others = [{**ours(QUEUES_AGAIN), "metadata": {**ours()["metadata"], "name": name}} for name in ("b", "c")]
     observation = seen(*others, ours(NO_LONGER, EVICTED))

@@ -155,6 +155,13 @@ def test_only_what_decides_nothing_by_its_absence_is_empty_where_it_is_not_serve
         Effect.EMPTY: {
             "horizontalpodautoscalers",
             "workloads",
+            "localqueues",
+            "clusterqueues",
+            "cohorts",
+            "resourceflavors",
+            "namespaces",
+            "resourcequotas",
+            "priorityclasses",
             "resourceclaimtemplates",
             "trainingruntimes",
             "clustertrainingruntimes",

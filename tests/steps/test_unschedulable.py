@@ -12,13 +12,16 @@ from reconciler.core.decide.decide import decide
 from reconciler.core.explain.workload import explain
 from reconciler.core.observe.rollouts import ClusterRollouts, RolloutFailure, Rollouts
 from reconciler.model.action import Action
-from reconciler.model.capacity import ClusterObservation, PendingPods
+from reconciler.model.capacity import ClusterObservation, PendingPods, SucceededPods
 from reconciler.model.cluster import ScalableNodes
 from reconciler.model.ids import ClusterName, CommitId, PlacementName, TemplateName, WorkloadId
 from reconciler.model.placement import Placement, Restraint, RestraintKind
 from reconciler.model.plan import Plan, Reason
-from reconciler.model.policy import BurstPolicy, MoveBudget
+from reconciler.model.policy import BurstPolicy, Desired, MoveBudget
 from reconciler.model.rollout import EngineState
+from reconciler.text.wording import count
+from tests.builders.gangs import torch
+from tests.builders.group_bursts import SET, fleet, lacks
 from tests.builders.inputs import (
     NOW,
     VLLM,
@@ -232,9 +235,87 @@ def test_the_rollout_timeout_ends_no_burst_that_was_healthy_and_only_lacks_nodes
     assert [change.action for change in changes] == ([] if waits else [Action.REVERT])
 
 
-def test_a_burst_that_kueue_has_evicted_moves_and_says_so_in_its_words() -> None:
-    burst, words = there(), "kueue queue-a evicted it (Preempted): Preempted to accommodate a workload"
+def test_a_burst_that_waits_for_quota_moves_after_the_window_and_says_so_in_the_words_of_its_queue() -> None:
+    burst, words = there(), "kueue queue-a has not admitted it: insufficient unused quota"
     seen = replace(evicted(burst, bound=0), unadmitted={burst.name: words})
     (moved,) = plan(short(4), seen, free("worker-3", 8), wanted=desired(), there=ledger(burst)).changes
     assert moved.action is Action.MOVE
     assert moved.detail == f"4 of 4 replicas on worker-2 had no node for 30s: {words}"
+
+
+EVICTIONS = ["Preempted", "PodsReadyTimeout", "AdmissionCheck", "ClusterQueueStopped", "NodeFailures", "Deactivated"]
+"""Reasons of the condition Evicted, in `apis/kueue/v1beta2/workload_types.go` of Kueue."""
+
+
+def units(kind: str) -> tuple[Desired, Placement]:
+    """Make a fleet of one workload, and a burst of it, that is four replicas, a Job, a training job or two groups."""
+    if kind == "replicas":
+        return desired(), there()
+    if kind == "Job":
+        made = desired()
+        once = {VLLM: replace(made.templates[VLLM], runs_once=True)}
+        return replace(made, templates=once), there(runs_once=True)
+    if kind == "PyTorchJob":
+        made = fleet(torch(2), policy=ordering("worker-2", "worker-3"), reads_replicas=False)
+        once = {VLLM: replace(made.templates[VLLM], runs_once=True)}
+        size = shape(8, group_size=3)
+        return replace(made, templates=once), replace(there(runs_once=True), replicas=1, shape=size)
+    return fleet(SET), replace(there(), replicas=2, shape=shape(8, group_size=4))
+
+
+def ended(burst: Placement, reason: str, *, bound: int = 0, since: float = 0) -> ClusterObservation:
+    """Observe that Kueue has evicted a burst just now, of which so many pods still have a node."""
+    words = f"kueue queue-a evicted it ({reason})"
+    pods = burst.replicas * burst.shape.group_size
+    seen = evicted(replace(burst, replicas=pods), bound=bound, since=since)
+    return replace(seen, unadmitted={burst.name: words}, evicted={burst.name: words})
+
+
+@pytest.mark.parametrize("reason", EVICTIONS)
+@pytest.mark.parametrize("kind", ["replicas", "Job", "PyTorchJob", "groups"])
+def test_what_kueue_has_evicted_moves_at_once_and_stays_away_for_a_while(kind: str, reason: str) -> None:
+    wanted, burst = units(kind)
+    home = lacks(8, running=0, held=True) if kind in ("PyTorchJob", "groups") else short(4, running=0, held=True)
+    seen = ended(burst, reason)
+    (moved,) = plan(home, seen, free("worker-3", *[8] * 9), wanted=wanted, there=ledger(burst)).changes
+    assert (moved.action, moved.after.cluster, moved.after.replicas) == (Action.MOVE, "worker-3", burst.replicas)
+    number = f"{burst.replicas} of {count(burst.replicas, 'replica')}"
+    assert moved.detail == f"{number} on worker-2 lost its quota: kueue queue-a evicted it ({reason})"
+    assert moved.restraint is not None
+    assert (moved.restraint.cluster, moved.restraint.move) == (HERE, True)
+    assert moved.restraint.until > NOW
+
+
+@pytest.mark.parametrize("kind", ["Job", "PyTorchJob", "groups"])
+def test_what_goes_together_stays_while_a_pod_of_it_has_a_node_though_kueue_has_evicted_others(kind: str) -> None:
+    wanted, burst = units(kind)
+    home = lacks(8, running=0, held=True) if kind != "Job" else short(4, running=0, held=True)
+    seen = ended(burst, "Preempted", bound=1)
+    assert plan(home, seen, free("worker-3", *[8] * 9), wanted=wanted, there=ledger(burst)).changes == ()
+
+
+@pytest.mark.parametrize("kind", ["replicas", "Job", "PyTorchJob", "groups"])
+def test_what_kueue_has_evicted_stays_where_no_other_cluster_has_room(kind: str) -> None:
+    wanted, burst = units(kind)
+    home = lacks(8, running=0, held=True) if kind in ("PyTorchJob", "groups") else short(4, running=0, held=True)
+    made = plan(home, ended(burst, "Preempted"), free("worker-3", 0), wanted=wanted, there=ledger(burst))
+    assert made.changes == ()
+    said = "lost its quota: kueue queue-a evicted it (Preempted), and no other cluster has room"
+    assert said in made.suppressed[0].message
+
+
+def test_a_job_of_which_pods_have_done_their_part_stays_where_kueue_has_evicted_the_others() -> None:
+    wanted, burst = units("Job")
+    done = {burst.name: SucceededPods(pods=1, at=NOW)}
+    seen = replace(ended(burst, "Preempted"), succeeded=done)
+    home = short(4, running=0, held=True)
+    assert plan(home, seen, free("worker-3", 8), wanted=wanted, there=ledger(burst)).changes == ()
+
+
+@pytest.mark.parametrize(("kind", "goes"), [("Job", False), ("PyTorchJob", False), ("groups", True)])
+def test_a_set_without_any_node_moves_after_the_window_and_a_run_does_not(kind: str, goes: bool) -> None:
+    wanted, burst = units(kind)
+    home = lacks(8, running=0, held=True) if kind != "Job" else short(4, running=0, held=True)
+    pods = replace(burst, replicas=burst.replicas * burst.shape.group_size)
+    seen = (home, evicted(pods, bound=0), free("worker-3", *[8] * 9))
+    assert bool(plan(*seen, wanted=wanted, there=ledger(burst)).changes) is goes

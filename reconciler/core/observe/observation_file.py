@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -26,9 +27,20 @@ from reconciler.core.schema.observation import (
     WorkloadFile,
 )
 from reconciler.core.schema.strict_model import resources
+from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.core.workloads.containers import summary_of
+from reconciler.core.workloads.kueue_queues import (
+    GROUP,
+    kueue_queues,
+    read_cluster_queue,
+    read_cohort,
+    read_local_queue,
+    read_namespace_labels,
+    read_resource_flavor,
+)
 from reconciler.core.workloads.resource_quotas import quotas_by_namespace, read_scopes
 from reconciler.core.workloads.runtime_defaults import LimitRange, bounds_by_namespace, by_namespace
+from reconciler.core.workloads.watch import key_of
 from reconciler.errors import InvalidInput, Problem
 from reconciler.model.capacity import (
     BlockedReplicas,
@@ -47,6 +59,7 @@ from reconciler.model.capacity import (
 )
 from reconciler.model.ids import ClusterName, PlacementName
 from reconciler.model.kubernetes.admission import LimitRangeItem, PodAdmission, ResourceQuota
+from reconciler.model.kubernetes.queues import KueueQueues
 from reconciler.model.kubernetes.scheduling import PodOnNode, RuntimeClass, Taint, UnstatedRequests, sorted_amounts
 from reconciler.model.rollout import EngineReport, ReportedSource
 from reconciler.model.signal import ReplicaRequest
@@ -97,6 +110,10 @@ def _observation(value: Json) -> tuple[ClusterObservation | None, tuple[Finding,
         file = ObservationFile.model_validate(value)
     except ValidationError as error:
         return None, validation_findings(error, ObservationFile)
+    queues, unreadable = _queues(file)
+    evicted = {
+        PlacementName(placed.name): engine_message(placed.evicted) for placed in file.placements if placed.evicted
+    }
     observation = ClusterObservation(
         cluster=ClusterName(file.cluster),
         observed_at=file.observed_at,
@@ -122,9 +139,12 @@ def _observation(value: Json) -> tuple[ClusterObservation | None, tuple[Finding,
             if placed.completion_time is not None
         },
         waiting_reasons={
-            PlacementName(placed.name): engine_message(placed.message)
-            for placed in file.placements
-            if _is_of_pods(placed)
+            **evicted,
+            **{
+                PlacementName(placed.name): engine_message(placed.message)
+                for placed in file.placements
+                if _is_of_pods(placed)
+            },
         },
         reports={report.path: report for report in _reports(file)},
         runtime_classes=_runtime_classes(file),
@@ -139,8 +159,47 @@ def _observation(value: Json) -> tuple[ClusterObservation | None, tuple[Finding,
         ),
         priority_class=file.default_priority_class,
         node_pools=_node_pools(file),
+        queues=queues,
+        reserved={
+            PlacementName(placed.name): placed.bound if placed.reserved is None else placed.reserved
+            for placed in file.placements
+        },
+        unadmitted=evicted,
+        evicted=evicted,
     )
-    return observation, (*_from_the_future(file), *_repeated_node_pools(file))
+    return observation, (*_from_the_future(file), *_repeated_node_pools(file), *unreadable)
+
+
+_QUEUES: Mapping[str, Callable[[Json], object]] = {
+    f"{GROUP}/LocalQueue": read_local_queue,
+    f"{GROUP}/ClusterQueue": read_cluster_queue,
+    f"{GROUP}/Cohort": read_cohort,
+    f"{GROUP}/ResourceFlavor": read_resource_flavor,
+    "/Namespace": read_namespace_labels,
+}
+"""The objects of `queues`, each with how it is read."""
+
+
+def _queues(file: ObservationFile) -> tuple[KueueQueues | None, tuple[Finding, ...]]:
+    """Read the queues of Kueue, which are there as kubectl prints them."""
+    read: dict[str, dict[str, Any]] = {kind: {} for kind in _QUEUES}
+    findings: list[Finding] = []
+    for place, each in enumerate(file.queues or ()):
+        raw = each.model_dump(by_alias=True)
+        kind = group_kind(raw)
+        if kind not in _QUEUES:
+            message, hint = f"{shortened(kind)} is no queue of Kueue", f"one of {', '.join(_QUEUES)}"
+            findings.append(Finding(loc=("queues", place, "kind"), message=message, hint=hint))
+            continue
+        try:
+            read[kind][key_of(raw)] = _QUEUES[kind](raw)
+        except (AttributeError, LookupError, TypeError, ValueError):
+            message = f"{shortened(f'{kind} {each.metadata.name}')} is not as Kueue writes it"
+            findings.append(Finding(loc=("queues", place), message=message, hint="try it as kubectl prints it"))
+    if file.queues is None or findings:
+        return None, tuple(findings)
+    local, clusters, cohorts, flavors, namespaces = read.values()
+    return kueue_queues(local, clusters, cohorts, flavors, namespaces or None), ()
 
 
 def _homeless(file: PlacedFile) -> PendingPods | None:

@@ -132,7 +132,7 @@ def anti_affinity_terms(terms: Iterable[Json], namespace: str) -> Iterator[AntiA
         namespaces, selector = _namespaces(term)
         yield AntiAffinityTerm(
             key=term["topologyKey"],
-            selector=tuple(_requirements(term["labelSelector"])),
+            selector=tuple(selector_requirements(term["labelSelector"])),
             namespaces=namespaces or ((namespace,) if selector is None else ()),
             namespace_selector=selector,
         )
@@ -141,10 +141,12 @@ def anti_affinity_terms(terms: Iterable[Json], namespace: str) -> Iterator[AntiA
 def _namespaces(term: Json) -> tuple[tuple[str, ...], tuple[Requirement, ...] | None]:
     """Read the namespaces of a term by name and by labels: with neither they are the pod's own."""
     selector = term.get("namespaceSelector")
-    return tuple(sorted(term.get("namespaces") or ())), None if selector is None else tuple(_requirements(selector))
+    required = None if selector is None else tuple(selector_requirements(selector))
+    return tuple(sorted(term.get("namespaces") or ())), required
 
 
-def _requirements(selector: Json) -> Iterator[Requirement]:
+def selector_requirements(selector: Json) -> Iterator[Requirement]:
+    """Read a LabelSelector of Kubernetes."""
     for key, value in sorted((selector.get("matchLabels") or {}).items()):
         yield equals(key, value)
     for expression in selector.get("matchExpressions") or ():
@@ -226,7 +228,7 @@ def _selector(term: Json, pod: _OwnPod, what: str) -> tuple[tuple[Requirement, .
     if any(has_expression(text) for text in _texts(term)):
         raise _ObstacleError(f"{what} by a label that an expression gives: only the scheduler can count that")
     alike, different = term.get("matchLabelKeys") or (), term.get("mismatchLabelKeys") or ()
-    requirements = [*_requirements(raw)]
+    requirements = [*selector_requirements(raw)]
     requirements += [equals(key, pod.labels[key]) for key in alike if key in pod.labels]
     requirements += [
         Requirement(key=key, operator="NotIn", values=(pod.labels[key],)) for key in different if key in pod.labels
@@ -248,7 +250,7 @@ def _texts(term: Json) -> Iterator[str]:
     yield term["topologyKey"]
     yield from term.get("namespaces") or ()
     for selector in (term.get("labelSelector"), term.get("namespaceSelector")):
-        for requirement in _requirements(selector or {}):
+        for requirement in selector_requirements(selector or {}):
             yield from (requirement.key, *requirement.values)
 
 

@@ -208,6 +208,12 @@ class PlacedFile(Strict):
         [], description="Its pods with a node and GPUs, whose use Prometheus is asked for."
     )
     unused_since: Time | None = Field(None, description="Since when none of its GPUs has been used, where it is so.")
+    evicted: str = Field(
+        "", description="Why a queue has ended its pods, as the condition Evicted of Kueue's Workload; empty otherwise."
+    )
+    reserved: Count | None = Field(
+        None, description="Pods that have quota of a queue below `queues`; those with a node if left out."
+    )
     completion_time: Time | None = Field(
         None,
         description="When its run was complete, as status.completionTime of a Job; not of what serves.",
@@ -324,6 +330,13 @@ class ObservationFile(Strict):
     limit_ranges: list[LimitRangeFile] = Field([], description="Defaults and bounds of its LimitRanges.")
     resource_quotas: list[ResourceQuotaFile] = Field([], description="All ResourceQuotas of the cluster.")
     default_priority_class: str = Field("", description="The PriorityClass with globalDefault; empty for none.")
+    queues: list[ObjectFile] | None = Field(
+        None,
+        description=(
+            "All LocalQueues, ClusterQueues, Cohorts and ResourceFlavors of Kueue, as kubectl prints them, and the "
+            "Namespaces whose labels they select; if left out, no quota of theirs bounds what fits."
+        ),
+    )
     node_pools: list[NodePoolFile] | None = Field(
         None,
         description=(

@@ -116,7 +116,7 @@ class _Relocation:
         if going <= 0 or self._is_over_budget(going):
             return
         # 2. It would do its work twice, or be divided.
-        kept = self.unit.why_kept(going, self.placement.replicas)
+        kept = self.unit.why_kept(going, self.placement.replicas) if self.departure.cause.may_run else ""
         if kept:
             self._stay(going, kept, ())
             return

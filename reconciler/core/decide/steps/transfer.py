@@ -40,6 +40,8 @@ class Cause:
     """The reason of what has no room elsewhere, and stays."""
     takes: Callable[[PlacementUnit], bool] = lambda _: True
     """Whether units of a kind leave for it at all."""
+    may_run: bool = True
+    """Whether what leaves may still be at work, so that what runs once stays unless it has to go."""
     pause: timedelta = timedelta()
     """How long the workload stays away from a cluster that it has left, where its policy says less."""
 
@@ -52,6 +54,8 @@ CLUSTER_LOST = Cause(why=EndReason.CLUSTER_LOST, told=Reason.CLUSTER_LOST)
 """Its cluster has been lost for too long."""
 NO_NODE = Cause(why=EndReason.FAILED, takes=lambda unit: unit.is_loose)
 """Its pods have had no node for too long."""
+NONE_RUNS = Cause(why=EndReason.FAILED, takes=lambda unit: not unit.is_loose, may_run=False)
+"""Its pods go together, and none of them has a node: they have found none for too long, or a queue has ended them."""
 BOUND_UNMET = Cause(
     why=EndReason.POLICY, told=Reason.BOUND_UNMET, takes=lambda unit: not unit.is_set, pause=MOVES_PERIOD
 )

@@ -6,6 +6,13 @@ rescheduleCriticalSeconds (docs/background/upstream/workloadspread.md, "Adaptive
 as unschedulable on that cluster for a while and gets nothing; the last subset never does. A spread that is not Adaptive
 holds replicas where they are. Replicas with a node stay, also while they start. What has room nowhere else stays, and
 takes the next room that there is; OpenKruise would delete and recreate it.
+
+What Kueue has evicted there waits for nothing: it goes in the next pass, as MultiKueue gives an evicted Workload back
+to be dispatched again (step 4 of `reconcileGroup`, pkg/controller/admissionchecks/multikueue/workload.go of
+kubernetes-sigs/kueue at ff69552). The cluster that it leaves gets nothing of it for a while.
+
+Pods that go together leave together, and only while none of them has a node; what runs once leaves for an eviction
+alone, if no pod of it has done its part.
 """
 
 from __future__ import annotations
@@ -17,13 +24,14 @@ from functools import partial
 from reconciler.core.capacity.scalable_nodes import longest_delay
 from reconciler.core.decide.candidates.finder import CandidateFinder
 from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.decide.state.units import unit_of_workload
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.relocate import may_leave, relocate
-from reconciler.core.decide.steps.transfer import NO_NODE, Departure
+from reconciler.core.decide.steps.transfer import NO_NODE, NONE_RUNS, Cause, Departure
 from reconciler.core.ledger import lifecycle
 from reconciler.core.observe.demand import unseen
 from reconciler.core.workloads import replica_count
-from reconciler.model.capacity import ClusterObservation, PendingPods
+from reconciler.model.capacity import ClusterObservation
 from reconciler.model.placement import Placement, placement_path
 from reconciler.model.units import format_duration
 from reconciler.text.wording import count, sanitize
@@ -39,15 +47,15 @@ def move_unschedulable(inputs: PassInput, working_plan: WorkingPlan, finder: Can
     """
     for cluster, seen in sorted(inputs.observed.clusters.items()):
         if (
-            not seen.pending_pods
+            not (seen.pending_pods or seen.evicted)
             or not seen.healthy
             or unseen(inputs.desired.fleet, inputs.observed, cluster, inputs.now)
         ):
             continue
-        for name, pods in sorted(seen.pending_pods.items()):
+        for name in sorted({*seen.pending_pods, *seen.evicted}):
             placement = inputs.ledger.placements.get(placement_path(cluster, name))
             if placement is not None and placement in working_plan.of(placement.workload):
-                step = partial(_move_when_due, inputs, working_plan, finder, placement, seen=seen, pods=pods)
+                step = partial(_move_when_due, inputs, working_plan, finder, placement, seen=seen)
                 working_plan.decide(placement.workload, step)
 
 
@@ -81,6 +89,19 @@ def _patience(inputs: PassInput, placement: Placement) -> _Patience | None:
     return _Patience(window=window, rest=rest, where=placement.where, subset=subset)
 
 
+def _cause(inputs: PassInput, placement: Placement, seen: ClusterObservation) -> Cause | None:
+    """Return why replicas of a placement may leave; None where they stay, since some that go with them may run."""
+    unit, name = unit_of_workload(inputs, placement.workload, placement), placement.name
+    # 1. Each of them goes by itself.
+    if unit.is_loose:
+        return NO_NODE
+    # 2. Some of its pods have a node, or had one.
+    if seen.bound.get(name) or name in seen.succeeded or name in seen.failed:
+        return None
+    # 3. What runs once may get its node at any time, unless its queue has ended it.
+    return None if unit.once and name not in seen.evicted else NONE_RUNS
+
+
 def _move_when_due(
     inputs: PassInput,
     working_plan: WorkingPlan,
@@ -88,33 +109,40 @@ def _move_when_due(
     placement: Placement,
     *,
     seen: ClusterObservation,
-    pods: PendingPods,
 ) -> None:
     # 1. It has to stay whole, or where it is.
-    if pods.since is None or not is_movable(inputs, working_plan, placement):
+    cause = _cause(inputs, placement, seen)
+    if cause is None or not may_leave(inputs, working_plan, placement, cause):
+        return
+    patience = _patience(inputs, placement)
+    if patience is None:
         return
     # 2. Pods that the engine has yet to delete are no replicas any more.
-    unbound = placement.replicas - replica_count.bound_replicas(placement, seen)
-    waiting = min(replica_count.pending_replicas(placement, seen), unbound)
-    patience = _patience(inputs, placement)
-    if waiting <= 0 or patience is None:
+    waiting = placement.replicas
+    if cause is NO_NODE:
+        unbound = placement.replicas - replica_count.bound_replicas(placement, seen)
+        waiting = min(replica_count.pending_replicas(placement, seen), unbound)
+    if waiting <= 0:
         return
-    # 3. They may still get a node, from the scheduler or from the autoscaler.
+    # 3. They may still get a node, from the scheduler or from the autoscaler, unless a queue has taken them back.
+    evicted, pods = placement.name in seen.evicted, seen.pending_pods.get(placement.name)
     window = patience.window + longest_delay(inputs.desired.clusters.get(placement.cluster))
-    if pods.since + window > inputs.now:
-        working_plan.wake(pods.since + window)
-        return
-    # 4. They have waited for too long.
-    detail = (
-        f"{waiting} of {count(placement.replicas, 'replica')} on {sanitize(patience.where)} had no node for"
-        f" {format_duration(window)}"
-    )
+    if not evicted:
+        since = pods.since if pods is not None else None
+        if since is None:
+            return
+        if since + window > inputs.now:
+            working_plan.wake(since + window)
+            return
+    # 4. They have waited for too long, or it is pointless.
+    lost = "lost its quota" if evicted else f"had no node for {format_duration(window)}"
+    detail = f"{waiting} of {count(placement.replicas, 'replica')} on {sanitize(patience.where)} {lost}"
     if words := seen.unadmitted.get(placement.name):
         detail += f": {words}"
     departure = Departure(
         placement=placement,
         replicas=waiting,
-        cause=NO_NODE,
+        cause=cause,
         detail=detail,
         restraint=lifecycle.move_restraint(
             placement, inputs.now, reason=detail, rest=patience.rest, subset=patience.subset

@@ -15,6 +15,7 @@ from reconciler.core.observe.kubernetes.capacity.resource_slices import identify
 from reconciler.core.observe.kubernetes.controllers import ControllerRecord
 from reconciler.core.observe.kubernetes.custom_workloads import CustomWorkloadRecord, read_spec
 from reconciler.core.observe.kubernetes.kueue import KueueWorkloads
+from reconciler.core.observe.kubernetes.kueue_quotas import KueueQuotas
 from reconciler.core.observe.kubernetes.live_objects import LiveObjects
 from reconciler.core.observe.kubernetes.members import Controllers, FollowedWorkloads, PodSums
 from reconciler.core.observe.kubernetes.ownership import BUILT_IN_MARKS, Marks
@@ -93,6 +94,7 @@ class ClusterState:
         self._quotas = RecordStore(read_resource_quota, ChangeEffect.CAPACITY)
         self._priority_classes = RecordStore(read_default_priority_class, ChangeEffect.CAPACITY)
         self._node_pools = RecordStore(read_node_pool, ChangeEffect.CAPACITY)
+        self._kueue = KueueQuotas()
         self._templates = RecordStore(read_template, ChangeEffect.DEMAND, self._followed)
         self._parts: dict[Watched, ResourcePart] = {
             Resource.NODES: self._room,
@@ -108,6 +110,7 @@ class ClusterState:
             Resource.QUOTAS: self._quotas,
             Resource.PRIORITY_CLASSES: self._priority_classes,
             Resource.NODE_POOLS: self._node_pools,
+            **self._kueue.parts,
             Resource.TEMPLATES: self._templates,
         }
         self._follow_specs()
@@ -280,6 +283,7 @@ class ClusterState:
             pending_pods=progress.pending_pods,
             waiting_reasons=progress.waiting_reasons,
             unadmitted=progress.unadmitted,
+            evicted=progress.evicted,
             succeeded=progress.succeeded,
             failed=progress.failed,
             unfinished=progress.unfinished,
@@ -299,6 +303,8 @@ class ClusterState:
             if Resource.PRIORITY_CLASSES in unknown
             else min(self._priority_classes.records.values(), default=""),
             node_pools=None if Resource.NODE_POOLS in unknown else self._known_node_pools(),
+            queues=self._kueue.queues(unknown),
+            reserved={} if Resource.QUEUED in unknown else self._queue.reserved(),
         )
 
     def _parts_of(self, resource: Watched) -> Iterator[ResourcePart]:

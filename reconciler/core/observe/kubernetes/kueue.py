@@ -201,6 +201,27 @@ def read_start(raw: Json) -> StartRecord | None:
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReservedRecord:
+    """The record of a placement's Workload that has quota, whether or not it is admitted."""
+
+    placement: PlacementName
+    # Pods that have not finished.
+    pods: int
+
+
+def read_reserved(raw: Json) -> ReservedRecord | None:
+    """Read a Workload that has quota; None for any other, and for one whose pods are of no placement by their labels.
+
+    What the ClusterQueue has reserved counts these pods, so that they are not in flight for it.
+    """
+    spec, status = raw["spec"], raw.get("status") or {}
+    conditions, placement = _conditions(status), _placement(spec)
+    if not placement or not _is_true(conditions, "QuotaReserved") or _is_true(conditions, "Finished"):
+        return None
+    return ReservedRecord(placement=placement, pods=sum(count for count, _ in _unfinished(spec, status)))
+
+
 class KueueWorkloads:
     """The part of Kueue's Workloads (a `watch.ResourcePart`).
 
@@ -212,11 +233,15 @@ class KueueWorkloads:
         self.asks: RecordStore[AskRecord] = RecordStore(read_queued, ChangeEffect.DEMAND, followed, meet)
         self._starts = RecordStore(read_start, ChangeEffect.DEMAND, followed, self._meet)
         self._holds = RecordStore(self._read_hold, ChangeEffect.DEMAND)
+        self._reserved = RecordStore(read_reserved, ChangeEffect.CAPACITY)
+        self._last_reserved: tuple[int, Mapping[PlacementName, int]] = 0, {}
         self._last: tuple[PlacementProgress, int, PlacementProgress] | None = None
 
     @property
-    def _parts(self) -> tuple[RecordStore[AskRecord], RecordStore[StartRecord], RecordStore[HoldRecord]]:
-        return self.asks, self._starts, self._holds
+    def _parts(
+        self,
+    ) -> tuple[RecordStore[AskRecord], RecordStore[StartRecord], RecordStore[HoldRecord], RecordStore[ReservedRecord]]:
+        return self.asks, self._starts, self._holds, self._reserved
 
     def apply(self, raw: Json) -> ChangeEffect:
         """Apply a Workload: to all parts, or where one cannot read it to none."""
@@ -261,6 +286,15 @@ class KueueWorkloads:
             self._last = pods, self._holds.version, _with_holds(pods, self._holds.records.values())
         return self._last[2]
 
+    def reserved(self) -> Mapping[PlacementName, int]:
+        """Return the pods of placements that have quota; the same object until something changes."""
+        if self._last_reserved[0] != self._reserved.version:
+            pods = Counter[PlacementName]()
+            for record in self._reserved.records.values():
+                pods[record.placement] += record.pods
+            self._last_reserved = self._reserved.version, dict(sorted(pods.items()))
+        return self._last_reserved[1]
+
     def _read_hold(self, raw: Json) -> HoldRecord | None:
         return read_hold(raw, self._followed.unlabelled)
 
@@ -278,15 +312,19 @@ def _with_holds(progress: PlacementProgress, records: Iterable[HoldRecord]) -> P
     if not holds:
         return progress
     unadmitted: dict[PlacementName, str] = {}
+    evicted: dict[PlacementName, str] = {}
     reasons, pending = dict(progress.waiting_reasons), dict(progress.pending_pods)
     for name, held in sorted(holds.items()):
         unadmitted[name] = _commonest(held)
+        if any(record.evicted for record in held):
+            evicted[name] = unadmitted[name]
         reasons[name] = "; ".join(part for part in (reasons.get(name), unadmitted[name]) if part)
         if unmade := [record for record in held if record.pods]:
             pending[name] = _with_unmade(pending.get(name), unmade)
     return replace(
         progress,
         unadmitted=unadmitted,
+        evicted=evicted,
         waiting_reasons=dict(sorted(reasons.items())),
         pending_pods=dict(sorted(pending.items())),
     )
@@ -379,8 +417,7 @@ def _placement(spec: Json) -> PlacementName:
 
 def _missing_pods(metadata: Json, spec: Json, status: Json) -> tuple[int, ReplicaShape | None]:
     """Count the pods of a Workload that have not finished, and read the shape of those that are most; 0 and None."""
-    done = {entry["name"]: entry["count"] for entry in status.get("reclaimablePods") or ()}
-    pod_sets = [(max(0, _count(entry) - done.get(entry.get("name"), 0)), entry) for entry in spec.get("podSets") or ()]
+    pod_sets = _unfinished(spec, status)
     total = sum(count for count, _ in pod_sets)
     if not total:
         return 0, None
@@ -388,6 +425,12 @@ def _missing_pods(metadata: Json, spec: Json, status: Json) -> tuple[int, Replic
     template = largest.get("template") or {}
     whole = {**(template.get("metadata") or {}), "namespace": metadata.get("namespace")}
     return total, replica_shape(template.get("spec") or {}, whole, whole=False)
+
+
+def _unfinished(spec: Json, status: Json) -> list[tuple[int, Json]]:
+    """Return the pod sets of a Workload, each with the number of its pods that have not finished."""
+    done = {entry["name"]: entry["count"] for entry in status.get("reclaimablePods") or ()}
+    return [(max(0, _count(entry) - done.get(entry.get("name"), 0)), entry) for entry in spec.get("podSets") or ()]
 
 
 def _count(pod_set: Json) -> int:

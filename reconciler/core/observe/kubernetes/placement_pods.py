@@ -34,6 +34,7 @@ class PlacementProgress:
     failed: Mapping[PlacementName, FailedObject] = field(default_factory=dict)
     unfinished: AbstractSet[PlacementName] = frozenset()
     unadmitted: Mapping[PlacementName, str] = field(default_factory=dict)
+    evicted: Mapping[PlacementName, str] = field(default_factory=dict)
     admissions: Mapping[str, PlacementName] = field(default_factory=dict)
     """The placement of gated pods, and of objects that have the label in place of their pods, by the key by which
     Kueue's Workload of them is found."""

@@ -38,6 +38,11 @@ class Resource(ServedResource, Enum):
     JOBS = _row("batch/Job")
     AUTOSCALERS = ("autoscaling", ("v2",), "horizontalpodautoscalers", "HorizontalPodAutoscaler", OPTIONAL)
     QUEUED = ("kueue.x-k8s.io", ("v1beta2", "v1beta1"), "workloads", "Workload", OPTIONAL)
+    LOCAL_QUEUES = ("kueue.x-k8s.io", ("v1beta2", "v1beta1"), "localqueues", "LocalQueue", OPTIONAL)
+    CLUSTER_QUEUES = ("kueue.x-k8s.io", ("v1beta2", "v1beta1"), "clusterqueues", "ClusterQueue", OPTIONAL)
+    COHORTS = ("kueue.x-k8s.io", ("v1beta2", "v1beta1", "v1alpha1"), "cohorts", "Cohort", OPTIONAL)
+    FLAVORS = ("kueue.x-k8s.io", ("v1beta2", "v1beta1"), "resourceflavors", "ResourceFlavor", OPTIONAL)
+    NAMESPACES = ("", ("v1",), "namespaces", "Namespace", OPTIONAL)
     SLICES = ("resource.k8s.io", ("v1", "v1beta2", "v1beta1"), "resourceslices", "ResourceSlice", NEVER_EMPTY)
     CLAIMS = ("resource.k8s.io", ("v1", "v1beta2", "v1beta1"), "resourceclaims", "ResourceClaim", NEVER_EMPTY)
     CLASSES = ("resource.k8s.io", ("v1", "v1beta2", "v1beta1"), "deviceclasses", "DeviceClass", NEVER_EMPTY)
@@ -127,7 +132,10 @@ DEVICES = frozenset({Resource.SLICES, Resource.CLAIMS, Resource.CLASSES})
 ADDITIONS = frozenset({Resource.RUNTIME_CLASSES, Resource.LIMIT_RANGES, Resource.QUOTAS, Resource.PRIORITY_CLASSES})
 """The resources that add to created pods, or bound how many may be created."""
 
-CAPACITY = frozenset({Resource.NODES, Resource.PODS}) | DEVICES | ADDITIONS
+QUEUES = frozenset({Resource.LOCAL_QUEUES, Resource.CLUSTER_QUEUES, Resource.COHORTS, Resource.FLAVORS})
+"""Kueue's queues: all of them have to be known before any of them bounds what is admitted."""
+
+CAPACITY = frozenset({Resource.NODES, Resource.PODS, Resource.NAMESPACES}) | DEVICES | ADDITIONS | QUEUES
 """The resources that are watched in every cluster."""
 
 CLUSTER_WIDE = CAPACITY | {Resource.NODE_POOLS}
