@@ -9,6 +9,10 @@ from reconciler.core.observe.kubernetes.resources import Resource
 
 GPU = "nvidia.com/gpu"
 SINCE = "2026-11-20T10:00:00Z"
+OVER_QUOTA = (
+    f'pods "vllm-1-x" is forbidden: exceeded quota: gpus, requested: requests.{GPU}=1, used: requests.{GPU}=4,'
+    f" limited: requests.{GPU}=4"
+)
 NO_QUOTA = f"couldn't assign flavors to pod set main: insufficient unused quota for {GPU} in flavor h100, 4 more needed"
 CREATED = "2026-11-20T09:00:00Z"
 NO_GPU = f"0/1 nodes are available: 1 Insufficient {GPU}."

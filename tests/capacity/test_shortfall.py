@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from reconciler.core.capacity.cluster import ClusterCapacity
-from reconciler.core.observe.kubernetes.pod_failures import scheduling_shortage
 from reconciler.model.capacity import ClusterObservation, Node, Pool, ReplicaShape
 from reconciler.model.ids import ClusterName
 from reconciler.model.units import Resources, parse_quantity
 from reconciler.text.wording import amounts, is_gpu, models_in_selector
 from tests.builders.inputs import NOW
+from tests.builders.waits import lack_of_room
 
 GPUS = [
     "nvidia.com/gpu",
@@ -31,7 +31,7 @@ OTHERS = ["rdma/hca_shared_devices_a", "gpu.intel.com/xe_monitoring", "hugepages
 @pytest.mark.parametrize("name", GPUS)
 def test_gpus_of_every_vendor_are_gpus(name) -> None:
     assert is_gpu(name)
-    assert scheduling_shortage(f"0/2 nodes are available: 1 Insufficient a.example.com/x, 1 Insufficient {name}.") == (
+    assert lack_of_room(f"0/2 nodes are available: 1 Insufficient a.example.com/x, 1 Insufficient {name}.") == (
         f"insufficient {name}, a.example.com/x"
     )
 

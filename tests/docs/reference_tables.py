@@ -1,6 +1,7 @@
 """The tables of docs/reference, from schemas and commands: ``python -m tests.docs.reference_tables`` writes them.
 
-A page has `<!-- fields Cluster -->`, `<!-- options plan -->`, `<!-- kinds labels -->` or `<!-- bounds all -->`, then
+A page has `<!-- fields Cluster -->`, `<!-- options plan -->`, `<!-- kinds labels -->`, `<!-- waits kueue -->` or
+`<!-- bounds all -->`, then
 the table, then `<!-- end -->`. The meaning of a field is the description in its schema, that of an option its help;
 `field_links.yaml` says where a field leads.
 """
@@ -26,11 +27,12 @@ from reconciler.model.bounds import all_bounds
 from tests.bounds.record import read as read_measured
 from tests.bounds.record import row
 from tests.docs.kind_tables import kind_table
+from tests.docs.wait_tables import wait_table
 
 CHECKOUT = Path(__file__).parents[2]
-PAGES = [CHECKOUT / "docs" / "reference" / name for name in ("fleet.md", "cli.md", "kinds.md", "bounds.md")]
+PAGES = [CHECKOUT / "docs" / "reference" / name for name in ("fleet.md", "cli.md", "kinds.md", "bounds.md", "waits.md")]
 BLOCK = re.compile(
-    r"^(<!-- (fields|options|kinds|bounds) ([^>]+) -->\n)(.*?)(^<!-- end -->$)", re.MULTILINE | re.DOTALL
+    r"^(<!-- (fields|options|kinds|bounds|waits) ([^>]+) -->\n)(.*?)(^<!-- end -->$)", re.MULTILINE | re.DOTALL
 )
 SHARED = {
     "TaintFile": "Taints",
@@ -78,6 +80,8 @@ def table(what: str, name: str) -> str:
         return kind_table(name)
     if what == "bounds":
         return bounds_table()
+    if what == "waits":
+        return wait_table(name)
     if what == "options":
         return "| option | meaning |\n|---|---|\n" + "".join(options(name))
     lines = [f"| {names(group)} | {group[0].type} | {group[0].meaning} |\n" for group in merged(fields(name))]

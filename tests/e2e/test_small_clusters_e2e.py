@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from reconciler.core.capacity.cluster import ClusterCapacity
-from reconciler.core.observe.kubernetes.pod_failures import scheduling_shortage
 from reconciler.core.pods.pod_shape import replica_shape
+from tests.builders.waits import lack_of_room
 from tests.e2e.api_server import Json
 from tests.e2e.control_plane import Cluster
 from tests.e2e.scheduling import observed, ready
@@ -176,4 +176,4 @@ def test_pods_behind_a_local_volume_are_demand_where_its_node_is_full(
     spec = {**Case(name=case, fits=0).pod(), "volumes": [volume]}
     pods = add_pods(cluster, case, spec, {"app": "vllm", "case": case}, 2)
     (waiting, *_) = [pod for pod in pods if not pod["spec"].get("nodeName")]
-    assert scheduling_shortage(message(waiting)) == cause, message(waiting)
+    assert lack_of_room(message(waiting)) == cause, message(waiting)

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from reconciler.core.capacity.cluster import ClusterCapacity
 from reconciler.core.observe.kubernetes.cluster_state import ClusterState
-from reconciler.core.observe.kubernetes.pod_failures import NOT_ADMITTED, scheduling_shortage
 from reconciler.core.observe.kubernetes.resources import (
     CAPACITY,
     CONTROLLERS,
@@ -22,6 +21,7 @@ from reconciler.core.observe.kubernetes.resources import (
     Resource,
     needed_resources,
 )
+from reconciler.core.observe.kubernetes.words.scheduler import NO_NODE
 from reconciler.core.pods.pod_requests import pod_requests
 from reconciler.core.pods.pod_shape import replica_shape
 from reconciler.core.workloads.watch import ChangeEffect, key_of
@@ -32,6 +32,7 @@ from reconciler.model.workload import WorkloadRef
 from tests.builders.kube_objects import (
     GPU,
     NO_GPU,
+    OVER_QUOTA,
     SINCE,
     autoscaler,
     claim,
@@ -48,6 +49,7 @@ from tests.builders.kube_objects import (
     resource_slice,
     workload,
 )
+from tests.builders.waits import lack_of_room
 
 NAME = ClusterName("worker-1")
 AT = datetime(2026, 11, 20, 10, 5, tzinfo=UTC)
@@ -452,19 +454,19 @@ def test_pod_that_waits_for_its_volume_is_no_demand() -> None:
         ("0/3 nodes are available: 3 Insufficient nvidia.com/mig-1g.5gb.", "insufficient nvidia.com/mig-1g.5gb"),
         ("0/2 nodes are available: 2 Insufficient memory. preemption: 0/2 nodes are available", "insufficient memory"),
         ("0/1 nodes are available: 1 Too many pods.", "too many pods"),
-        ("0/4 nodes are available: 4 node(s) didn't match Pod's node affinity/selector.", NOT_ADMITTED),
-        ("0/4 nodes are available: 4 node(s) had untolerated taint {x: y}.", NOT_ADMITTED),
+        ("0/4 nodes are available: 4 node(s) didn't match Pod's node affinity/selector.", NO_NODE),
+        ("0/4 nodes are available: 4 node(s) had untolerated taint {x: y}.", NO_NODE),
         (
             "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had volume node affinity conflict.",
             "insufficient cpu",
         ),
         ("0/2 nodes are available: 2 node(s) had volume node affinity conflict.", None),
         ('persistentvolumeclaim "models" not found', None),
-        ("", NOT_ADMITTED),
+        ("", NO_NODE),
     ],
 )
 def test_lack_of_a_gpu_is_told_from_other_reasons(message, cause) -> None:
-    assert scheduling_shortage(message) == cause
+    assert lack_of_room(message) == cause
 
 
 def test_pod_behind_a_scheduling_gate_waits_and_names_the_gate() -> None:
@@ -476,7 +478,7 @@ def test_pod_behind_a_scheduling_gate_waits_and_names_the_gate() -> None:
 @pytest.mark.parametrize("replicas", [4, 2**31 - 1])
 def test_replicas_whose_pods_are_refused_wait_since_the_refusal(replicas: int) -> None:
     raw = workload("vllm", replicas)
-    told = {"type": "ReplicaFailure", "status": "True", "lastTransitionTime": SINCE, "message": "exceeded quota: gpus"}
+    told = {"type": "ReplicaFailure", "status": "True", "lastTransitionTime": SINCE, "message": OVER_QUOTA}
     raw["status"]["conditions"] = [told]
     made = state(VLLM, deployments=[raw], replicasets=DEMO[Resource.REPLICA_SETS], pods=[pod("a", on="gpu-1")])
     (found,) = made.observation(NAME, AT).workloads

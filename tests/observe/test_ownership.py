@@ -16,7 +16,7 @@ from reconciler.model.ids import ClusterName
 from reconciler.model.kubernetes.workload_kind import Group, Mark, WorkloadKind
 from reconciler.model.units import ONE
 from reconciler.model.workload import WorkloadRef
-from tests.builders.kube_objects import GPU, NO_GPU, NO_QUOTA, SINCE, autoscaler, pod, workload
+from tests.builders.kube_objects import GPU, NO_GPU, OVER_QUOTA, SINCE, autoscaler, pod, workload
 from tests.observe.test_cluster_state import AT, NAME, state
 
 _OPERATOR = "training.kubeflow.org/operator-name"
@@ -109,7 +109,7 @@ def leaders_and_workers(*refs: WorkloadRef) -> ClusterState:
     workers = set_of("llm-0", 2, ("Pod", "llm-0"), labels)
     workers["status"] = {
         "conditions": [
-            {"type": "ReplicaFailure", "status": "True", "lastTransitionTime": SINCE, "message": NO_QUOTA},
+            {"type": "ReplicaFailure", "status": "True", "lastTransitionTime": SINCE, "message": OVER_QUOTA},
         ]
     }
     return state(

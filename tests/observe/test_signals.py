@@ -18,6 +18,7 @@ from tests.builders.kube_objects import (
     GPU,
     NO_GPU,
     NO_VALUE,
+    OVER_QUOTA,
     autoscaler,
     other_metric,
     pod,
@@ -315,7 +316,7 @@ def test_replicas_that_a_rollout_may_not_make_wait_too() -> None:
     told = {"type": "ReplicaFailure", "status": "True", "lastTransitionTime": "2026-11-20T10:00:00Z"}
     made = ClusterState(frozenset({TRAIN}))
     replica_set = workload("train-1", 5, owner=("Rollout", "train"))
-    replica_set["status"]["conditions"] = [{**told, "message": "exceeded quota: gpus"}]
+    replica_set["status"]["conditions"] = [{**told, "message": OVER_QUOTA}]
     made.apply(Resource.REPLICA_SETS, replica_set)
     made.apply(Resource.PODS, pod("a", on="gpu-1", owner=("ReplicaSet", "train-1")))
     made.apply(Resource.PODS, pod("b", waits=NO_GPU, owner=("ReplicaSet", "train-1")))

@@ -9,11 +9,11 @@ import pytest
 
 from reconciler.core.capacity.cluster import ClusterCapacity
 from reconciler.core.observe.kubernetes.cluster_state import ClusterState
-from reconciler.core.observe.kubernetes.pod_failures import scheduling_shortage
 from reconciler.core.observe.kubernetes.resources import Resource
 from reconciler.core.pods.pod_shape import replica_shape
 from reconciler.model.ids import ClusterName
 from tests.builders.kube_objects import GPU, containers, node, pod
+from tests.builders.waits import lack_of_room
 
 AT = datetime(2026, 11, 20, 10, 5, tzinfo=UTC)
 SERVER = {
@@ -106,4 +106,4 @@ def test_a_port_of_the_service_load_balancer_is_taken() -> None:
 )  # fmt: skip # a table
 def test_a_claim_on_a_full_node_is_demand_and_a_claim_alone_is_none(message: str, cause: str | None) -> None:
     """A volume of local-path is on the node of its first pod (https://docs.k3s.io/storage), where others wait."""
-    assert scheduling_shortage(message) == cause
+    assert lack_of_room(message) == cause

@@ -261,6 +261,7 @@ class ClusterState:
             complete=_CONTROLLED.union(custom.owning for custom in self._specs.keys() - unknown),
             starts=self._queue.starts(),
             reservations=self._queue.reservations(),
+            unadmitted=self._queue.unadmitted(),
             dispatched=self._queue.dispatched(),
         )
         progress = self._pods.ours.progress()

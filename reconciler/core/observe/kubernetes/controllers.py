@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from reconciler.core.observe.kubernetes import pod_failures
 from reconciler.core.observe.kubernetes.object_records import UNKNOWN_OBJECT, ObjectIdentity, object_identity
 from reconciler.core.observe.kubernetes.ownership import (
     BUILT_IN_MARKS,
@@ -13,9 +12,11 @@ from reconciler.core.observe.kubernetes.ownership import (
     labelled_owners,
     memberships,
 )
-from reconciler.core.observe.kubernetes.pods import Unscheduled, controller_of
+from reconciler.core.observe.kubernetes.pods import controller_of
 from reconciler.core.observe.kubernetes.releases import release_of
 from reconciler.core.observe.kubernetes.resources import Owner, Resource
+from reconciler.core.observe.kubernetes.unscheduled import Unscheduled, unscheduled
+from reconciler.core.observe.kubernetes.words.refusals import refusal_wait
 from reconciler.core.pods.pod_affinity import pod_on_node
 from reconciler.core.pods.pod_shape import replica_shape
 from reconciler.core.pods.resource_claims import PodClaims, pod_claims
@@ -116,9 +117,7 @@ def _replica_failure(status: Json) -> Unscheduled | None:
     for condition in status.get("conditions") or ():
         since = condition.get("lastTransitionTime")
         if condition.get("type") == "ReplicaFailure" and condition.get("status") == "True" and since:
-            return Unscheduled(
-                since=read_moment(since), cause=pod_failures.describe_refusal(condition.get("message") or "")
-            )
+            return unscheduled(refusal_wait(condition.get("message") or ""), read_moment(since))
     return None
 
 

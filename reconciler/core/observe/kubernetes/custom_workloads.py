@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from reconciler.core.capacity.gpu_models import gpus_of_pod
 from reconciler.core.capacity.pod_requirements import pods_of_spec
 from reconciler.core.observe.kubernetes.object_records import UNKNOWN_OBJECT, ObjectIdentity, object_identity
-from reconciler.core.observe.kubernetes.pods import Unscheduled, controller_of
+from reconciler.core.observe.kubernetes.pods import controller_of
 from reconciler.core.observe.kubernetes.releases import release_of
 from reconciler.core.observe.kubernetes.resources import CustomResource, Owner
+from reconciler.core.observe.kubernetes.unscheduled import Unscheduled
 from reconciler.core.workloads.builtin_kinds import Kinds, kind_of
 from reconciler.core.workloads.containers import observed_containers
 from reconciler.core.workloads.ends import has_ended

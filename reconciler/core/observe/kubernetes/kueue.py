@@ -6,7 +6,6 @@ suspended and have no pods, or their pods are gated.
 
 from __future__ import annotations
 
-import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -20,45 +19,39 @@ from reconciler.core.observe.kubernetes.pods import POD_GROUP, admission_key, co
 from reconciler.core.observe.kubernetes.record_store import RecordStore
 from reconciler.core.observe.kubernetes.replica_asks import AskRecord
 from reconciler.core.observe.kubernetes.resources import SIGNAL_KINDS, Owner, Resource
+from reconciler.core.observe.kubernetes.unscheduled import (
+    Unscheduled,
+    WaitingReplicas,
+    unscheduled,
+    with_kept_since,
+    written_at,
+)
+from reconciler.core.observe.kubernetes.words.kueue import DEACTIVATED, quota_wait, words_of
+from reconciler.core.observe.kubernetes.words.sayings import PodWait
 from reconciler.core.pods.pod_shape import replica_shape
 from reconciler.core.workloads.watch import ChangeEffect, namespace_of_key
 from reconciler.model.capacity import PendingPods, ReplicaShape
 from reconciler.model.ids import PlacementName
 from reconciler.model.placement import PLACEMENT_LABEL
 from reconciler.model.signal import ReplicaRequest
+from reconciler.model.wait_reason import WaitReason
 from reconciler.model.workload import Json
 from reconciler.text.redaction import redacted
 from reconciler.text.timestamps import read_moment
 
-_LACKING = frozenset(
-    {
-        "Pending",  # Kueue's reason unless its feature UnadmittedWorkloadsObservability is on
-        "WaitingForQuota",
-        "WaitingForPreemptedWorkloads",
-        "ExceedsMaxQuota",
-        "NoMatchingFlavor",
-        "TopologyPlacementFailed",
-    }
-)
-"""Reasons that more capacity would resolve; a stopped or missing queue, or a pending evaluation, is none."""
-_PREAMBLE = re.compile(r"couldn't assign flavors to pod set [^:]*: ")
 _LONGEST = 80
-
-
-_PREEMPTOR = re.compile(r" \(UID: [^()]*\)")
-"""The identity of the Workload that another one made way for, which changes with each attempt."""
 _LONGEST_HOLD = 160
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueuedRecord:
-    """The record of a Workload that waits for quota (a `replica_asks.AskRecord`)."""
+    """The record of a Workload that is not admitted (a `replica_asks.AskRecord`)."""
 
     owner: Owner
     signal: str
     replicas: int
-    since: datetime
-    cause: str
+    # For quota, or for something else.
+    wait: Unscheduled
     shape: ReplicaShape | None
     # The uid of its owner, which may have gone and come back meanwhile; empty where unknown.
     owner_uid: str = ""
@@ -71,9 +64,30 @@ class QueuedRecord:
         """
         del ready
         missing = self.replicas - pods
-        if missing <= 0:
+        if missing <= 0 or not self.wait.lacks_room:
             return None
-        return ReplicaRequest(signal=self.signal, replicas=missing, since=self.since, cause=self.cause, beyond=True)
+        wait = self.wait
+        return ReplicaRequest(signal=self.signal, replicas=missing, since=wait.since, cause=wait.cause, beyond=True)
+
+    def waiting_on(self, before: QueuedRecord) -> QueuedRecord:
+        """Return the record with what it waits for since that last changed its class; `before` is it until now."""
+        wait = with_kept_since(before.wait, self.wait)
+        return self if wait is self.wait else replace(self, wait=wait)
+
+
+def blocked_by_queue(record: AskRecord, pods: int) -> WaitingReplicas | None:
+    """Return the pods that an object misses since its Workload waits for something else than quota, given its pods."""
+    if not isinstance(record, QueuedRecord) or record.wait.lacks_room or record.replicas <= pods:
+        return None
+    return WaitingReplicas(replicas=record.replicas - pods, wait=record.wait)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockRecord:
+    """The record of a Workload that waits for something else than quota, by the `admission_key` of its gated pods."""
+
+    admission: str
+    wait: Unscheduled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,16 +130,11 @@ def read_queued(raw: Json) -> QueuedRecord | None:
     group has no controller.
     """
     metadata, spec, status = raw["metadata"], raw["spec"], raw.get("status") or {}
-    conditions = _conditions(status)
-    reserved = conditions.get("QuotaReserved", {})
     owner = controller_of(metadata)
-    if owner is None or owner.kind == "Pod" or spec.get("active") is False or "deletionTimestamp" in metadata:
+    if owner is None or owner.kind == "Pod":
         return None
-    if _is_true(conditions, "Finished"):
-        return None
-    lacks_quota = reserved.get("status") == "False" and reserved.get("reason") in _LACKING
-    checks = _unready_checks(status) if _waits_for_checks(status, conditions) else ()
-    if not lacks_quota and not checks:
+    wait = _wait(metadata, spec, status)
+    if wait is None:
         return None
     replicas, shape = _missing_pods(metadata, spec, status)
     if not replicas:
@@ -134,11 +143,46 @@ def read_queued(raw: Json) -> QueuedRecord | None:
         owner=owner,
         signal=sys.intern(_queue(spec)),
         replicas=replicas,
-        since=read_moment(reserved["lastTransitionTime"]),
-        cause=sys.intern(_cause(reserved, checks)[:_LONGEST]),
+        wait=wait,
         shape=shape,
         owner_uid=next((each.get("uid") or "" for each in metadata["ownerReferences"] if each.get("controller")), ""),
     )
+
+
+def read_block(raw: Json) -> BlockRecord | None:
+    """Read a Workload that waits for something else than quota; None for any other."""
+    metadata, spec, status = raw["metadata"], raw["spec"], raw.get("status") or {}
+    wait = _wait(metadata, spec, status)
+    if wait is None or wait.lacks_room:
+        return None
+    return BlockRecord(admission=_admission(metadata, controller_of(metadata)), wait=wait)
+
+
+def _wait(metadata: Json, spec: Json, status: Json) -> Unscheduled | None:
+    """Read what a Workload that is not admitted waits for; None for any other."""
+    conditions = _conditions(status)
+    if "deletionTimestamp" in metadata or _is_true(conditions, "Finished"):
+        return None
+    reserved, requeued = conditions.get("QuotaReserved", {}), conditions.get("Requeued", {})
+    since = reserved.get("lastTransitionTime") or metadata.get("creationTimestamp")
+    if not since:
+        return None
+    # 1. It is deactivated.
+    if spec.get("active") is False:
+        return unscheduled(DEACTIVATED, read_moment(since))
+    # 2. It has no quota.
+    if reserved.get("status") == "False":
+        out_of_queue = requeued.get("reason") or "" if requeued.get("status") == "False" else ""
+        wait = quota_wait(reserved.get("reason") or "", reserved.get("message") or "", out_of_queue)
+        wait = replace(wait, cause=sys.intern(wait.cause[:_LONGEST] if wait.reason.lacks_room else wait.cause))
+        return unscheduled(wait, read_moment(since), written_at(metadata, "QuotaReserved"))
+    # 3. It has some, and waits for admission checks.
+    checks = _unready_checks(status) if _waits_for_checks(status, conditions) else ()
+    if not checks:
+        return None
+    names = ", ".join(str(check.get("name")) for check in checks)
+    cause = f"has quota, and waits for admission check {names}"[:_LONGEST]
+    return unscheduled(PodWait(reason=WaitReason.QUOTA, cause=sys.intern(cause)), read_moment(since))
 
 
 def read_hold(raw: Json, unlabelled: AbstractSet[tuple[str, str]] = frozenset()) -> HoldRecord | None:
@@ -230,7 +274,8 @@ class KueueWorkloads:
 
     def __init__(self, followed: FollowedWorkloads, meet: Callable[[AskRecord], None]) -> None:
         self._followed = followed
-        self.asks: RecordStore[AskRecord] = RecordStore(read_queued, ChangeEffect.DEMAND, followed, meet)
+        self.asks: RecordStore[AskRecord] = RecordStore(read_queued, ChangeEffect.DEMAND, followed, meet, after=_after)
+        self._blocks = RecordStore(read_block, ChangeEffect.DEMAND, followed)
         self._starts = RecordStore(read_start, ChangeEffect.DEMAND, followed, self._meet)
         self._holds = RecordStore(self._read_hold, ChangeEffect.DEMAND)
         self._reserved = RecordStore(read_reserved, ChangeEffect.CAPACITY)
@@ -240,8 +285,14 @@ class KueueWorkloads:
     @property
     def _parts(
         self,
-    ) -> tuple[RecordStore[AskRecord], RecordStore[StartRecord], RecordStore[HoldRecord], RecordStore[ReservedRecord]]:
-        return self.asks, self._starts, self._holds, self._reserved
+    ) -> tuple[
+        RecordStore[AskRecord],
+        RecordStore[BlockRecord],
+        RecordStore[StartRecord],
+        RecordStore[HoldRecord],
+        RecordStore[ReservedRecord],
+    ]:
+        return self.asks, self._blocks, self._starts, self._holds, self._reserved
 
     def apply(self, raw: Json) -> ChangeEffect:
         """Apply a Workload: to all parts, or where one cannot read it to none."""
@@ -258,7 +309,7 @@ class KueueWorkloads:
 
     def follow(self) -> None:
         """Drop what is outside of the followed namespaces, and meet the owners of the rest."""
-        for part in (self.asks, self._starts):
+        for part in (self.asks, self._blocks, self._starts):
             for key in [key for key in part.records if namespace_of_key(key) not in self._followed.namespaces]:
                 part.remove(key)
         for record in self._starts.records.values():
@@ -279,6 +330,10 @@ class KueueWorkloads:
     def dispatched(self) -> Mapping[str, str]:
         """Return Kueue's words on gated pods that run on another cluster, by their `admission_key`."""
         return {record.admission: record.message for record in self._starts.records.values() if record.dispatched}
+
+    def unadmitted(self) -> Mapping[str, Unscheduled]:
+        """Return what gated pods wait for that is no lack of quota, by their `admission_key`."""
+        return {record.admission: record.wait for record in self._blocks.records.values()}
 
     def progress(self, pods: PlacementProgress) -> PlacementProgress:
         """Return the progress of placements with what Kueue holds back; the same object until something changes."""
@@ -301,6 +356,13 @@ class KueueWorkloads:
     def _meet(self, record: StartRecord) -> None:
         if record.owner is not None:
             self._followed.meet((record.owner,))
+
+
+def _after(before: AskRecord, now: AskRecord) -> AskRecord:
+    """Return a record that follows another of the same Workload."""
+    if isinstance(before, QueuedRecord) and isinstance(now, QueuedRecord):
+        return now.waiting_on(before)
+    return now
 
 
 def _with_holds(progress: PlacementProgress, records: Iterable[HoldRecord]) -> PlacementProgress:
@@ -382,13 +444,6 @@ def _unready_checks(status: Json) -> tuple[Json, ...]:
     return tuple(check for check in status.get("admissionChecks") or () if check.get("state") != "Ready")
 
 
-def _cause(reserved: Json, checks: tuple[Json, ...]) -> str:
-    """Return what a Workload waits for, in Kueue's words."""
-    if checks:
-        return f"has quota, and waits for admission check {', '.join(str(check.get('name')) for check in checks)}"
-    return _words(reserved) or "waits for quota"
-
-
 def _conditions(status: Json) -> Mapping[str, Json]:
     return {entry["type"]: entry for entry in status.get("conditions") or ()}
 
@@ -440,4 +495,4 @@ def _count(pod_set: Json) -> int:
 
 def _words(entry: Json) -> str:
     """Return the message of a condition or check without words that say only that the Workload waits, or who came."""
-    return _PREEMPTOR.sub("", _PREAMBLE.sub("", " ".join(redacted(entry.get("message") or "").split())))
+    return words_of(entry.get("message") or "")

@@ -243,6 +243,7 @@ class PodSums:
 
     def _put(self, key: str, record: PodRecord | None) -> ChangeEffect:
         before = self._pods.get(key)
+        record = record and record.waiting_on(before)
         if before == record:
             return ChangeEffect.NOTHING
         if before is not None:

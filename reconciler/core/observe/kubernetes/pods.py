@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
 
-from reconciler.core.observe.kubernetes import pod_failures
 from reconciler.core.observe.kubernetes.ownership import (
     BUILT_IN_MARKS,
     GroupMembership,
@@ -16,7 +15,11 @@ from reconciler.core.observe.kubernetes.ownership import (
     labelled_owners,
     memberships,
 )
+from reconciler.core.observe.kubernetes.pod_failures import describe_waiting
 from reconciler.core.observe.kubernetes.resources import Owner, owner_of
+from reconciler.core.observe.kubernetes.unscheduled import Unscheduled, unscheduled, with_kept_since, written_at
+from reconciler.core.observe.kubernetes.words.gates import ADMITTED
+from reconciler.core.observe.kubernetes.words.pod_condition import unscheduled_wait
 from reconciler.core.pods.gpu_parts import gpu_part_obstacle
 from reconciler.core.pods.pod_affinity import pod_on_node
 from reconciler.core.pods.pod_requests import pod_requests
@@ -32,18 +35,8 @@ from reconciler.text.timestamps import read_moment
 
 _FINISHED = frozenset({"Succeeded", "Failed"})
 _CLEANED_UP = timedelta(minutes=1)
-_ADMITTED = "kueue.x-k8s.io/topology"
-"""The gate of pods that Kueue has admitted and chooses nodes for."""
 POD_GROUP = "kueue.x-k8s.io/pod-group-name"
 """The label of pods that Kueue admits together, with the name of their Workload."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unscheduled:
-    """A pod, or one that cannot be created, is unscheduled since a moment, for a cause."""
-
-    since: datetime
-    cause: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +52,7 @@ class PodRecord:
     leaving: bool
     # Autoscalers measure ready pods only.
     ready: bool
+    # Since when, and why, it lacks room.
     held: Unscheduled | None
     # Whether somebody has yet to let the scheduler look at it.
     gated: bool
@@ -68,6 +62,8 @@ class PodRecord:
     claims: PodClaims
     # The claims of a bound pod of a placement.
     holds: tuple[str, ...]
+    # Since when, and why, it waits for something else than room.
+    blocked: Unscheduled | None = None
     # The `admission_key` of a gated pod; empty for others.
     admission: str = ""
     # Whether it is a pod of a placement that asks for no device at all, and for no part of one.
@@ -86,6 +82,23 @@ class PodRecord:
     # By when a terminating pod leaves its room to a successor; None of one that ends on account of its node, or of a
     # pod that takes its place.
     drained: datetime | None = None
+
+    @property
+    def wait(self) -> Unscheduled | None:
+        """Since when, and why, it is unscheduled."""
+        return self.held or self.blocked
+
+    def waiting_on(self, before: PodRecord | None) -> PodRecord:
+        """Return the pod with what it waits for since that last changed from a lack of room to something else, or back.
+
+        `before` is its record until now.
+        """
+        if before is None or self.wait is None:
+            return self
+        wait = with_kept_since(before.wait, self.wait)
+        if wait is self.wait:
+            return self
+        return replace(self, held=wait if self.held else None, blocked=None if self.held else wait)
 
     @property
     def owners(self) -> tuple[Owner, ...]:
@@ -109,7 +122,8 @@ def read_pod(raw: Json, marks: Marks = BUILT_IN_MARKS, placement: PlacementName 
     bound = spec.get("nodeName") or ""
     leaving = "deletionTimestamp" in metadata
     node = bound or ("" if leaving else status.get("nominatedNodeName") or "")
-    held = None if node or leaving else _held(metadata, spec, status)
+    wait = None if node or leaving else _unscheduled(metadata, spec, status)
+    held = wait if wait is not None and wait.lacks_room else None
     labels = metadata.get("labels") or {}
     placement = placement_of(metadata) if placement is None else placement
     ours = bool(placement) and not leaving
@@ -117,7 +131,7 @@ def read_pod(raw: Json, marks: Marks = BUILT_IN_MARKS, placement: PlacementName 
     requests = pod_requests(spec)
     shares = bool(placement) and bool(gpu_part_obstacle(requests.amounts, metadata))
     groups = memberships(metadata, metadata.get("namespace", ""), marks)
-    gated = not node and any(gate.get("name") != _ADMITTED for gate in spec.get("schedulingGates") or ())
+    gated = not node and any(gate.get("name") != ADMITTED for gate in spec.get("schedulingGates") or ())
     return PodRecord(
         node=sys.intern(node),
         requests=requests,
@@ -126,6 +140,7 @@ def read_pod(raw: Json, marks: Marks = BUILT_IN_MARKS, placement: PlacementName 
         leaving=leaving,
         ready=ready,
         held=held,
+        blocked=wait if held is None else None,
         gated=gated,
         admission=admission_key(metadata.get("namespace", ""), metadata["name"], labels) if gated else "",
         shape=_shape(spec, metadata) if held or groups or (ours and not node) else None,
@@ -133,7 +148,7 @@ def read_pod(raw: Json, marks: Marks = BUILT_IN_MARKS, placement: PlacementName 
         holds=claims_held(metadata.get("namespace") or "", spec, status) if placement and node else (),
         helping=ours and not requests.extended and not spec.get("resourceClaims") and not shares,
         shares_gpu=shares,
-        waiting_reason=_waiting_reason(status, held, bound, node) if ours and not ready else "",
+        waiting_reason=_waiting_reason(status, wait, bound, node) if ours and not ready else "",
         belongs=labelled_owners(metadata, metadata.get("namespace", ""), marks),
         groups=groups,
         here=pod_on_node(spec, metadata, expected=bool(node) and not bound) if node or groups else None,
@@ -142,10 +157,10 @@ def read_pod(raw: Json, marks: Marks = BUILT_IN_MARKS, placement: PlacementName 
     )
 
 
-def _waiting_reason(status: Json, held: Unscheduled | None, bound: str, node: str) -> str:
+def _waiting_reason(status: Json, wait: Unscheduled | None, bound: str, node: str) -> str:
     if node and not bound:
         return sys.intern(f"Nominated: pods end on {node} to make room")
-    return pod_failures.describe_waiting(status, held.cause if held else "")
+    return describe_waiting(status, wait)
 
 
 def placement_of(metadata: Json) -> PlacementName:
@@ -184,19 +199,16 @@ def controller_of(metadata: Json) -> Owner | None:
     return None
 
 
-def _held(metadata: Json, spec: Json, status: Json) -> Unscheduled | None:
+def _unscheduled(metadata: Json, spec: Json, status: Json) -> Unscheduled | None:
     """Read since when and why a pod is unscheduled; None until the scheduler has tried it."""
     for condition in status.get("conditions") or ():
         if condition.get("type") != "PodScheduled" or condition.get("status") != "False":
             continue
-        if condition.get("reason") == "SchedulingGated":
-            cause: str | None = pod_failures.describe_gates(spec.get("schedulingGates"))
-        elif condition.get("reason") == "Unschedulable":
-            cause = pod_failures.scheduling_shortage(condition.get("message") or "")
-        else:  # SchedulerError and the like: the scheduler tries again
-            cause = None
         since = condition.get("lastTransitionTime") or metadata.get("creationTimestamp")
-        return Unscheduled(since=read_moment(since), cause=cause) if cause and since else None
+        if not since:
+            return None
+        wait = unscheduled_wait(condition, spec.get("schedulingGates"))
+        return unscheduled(wait, read_moment(since), written_at(metadata, "PodScheduled"))
     return None
 
 

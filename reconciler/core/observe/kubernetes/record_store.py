@@ -17,8 +17,8 @@ T = TypeVar("T")
 class RecordStore(Generic[T]):
     """The part of one resource (a `watch.ResourcePart`): a record of each object for which `read` returns one.
 
-    With `followed`, objects outside of the followed namespaces are skipped. `met` is called with each record. `version`
-    changes with each of them.
+    With `followed`, objects outside of the followed namespaces are skipped. `met` is called with each record, and
+    `after` makes one of an object's record and the one that follows it. `version` changes with each of them.
     """
 
     def __init__(
@@ -27,11 +27,14 @@ class RecordStore(Generic[T]):
         effect: ChangeEffect,
         followed: FollowedWorkloads | None = None,
         met: Callable[[T], None] | None = None,
+        *,
+        after: Callable[[T, T], T] | None = None,
     ) -> None:
         self._read = read
         self._effect = effect
         self._followed = followed
         self._met = met
+        self._after = after
         self._records: dict[str, T] = {}
         self.version = 0
 
@@ -59,7 +62,10 @@ class RecordStore(Generic[T]):
         return self._records.keys()
 
     def _put(self, key: str, record: T | None) -> ChangeEffect:
-        if self._records.get(key) == record:
+        before = self._records.get(key)
+        if self._after is not None and before is not None and record is not None:
+            record = self._after(before, record)
+        if before == record:
             return ChangeEffect.NOTHING
         self.version += 1
         if record is None:

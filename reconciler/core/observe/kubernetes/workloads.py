@@ -5,23 +5,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from functools import cached_property, partial
 from itertools import chain
-from typing import NamedTuple
 
 from reconciler.core.capacity.gpu_models import gpus_of_pod
 from reconciler.core.observe.kubernetes.controllers import ControllerRecord
 from reconciler.core.observe.kubernetes.custom_workloads import CustomWorkloadRecord, merge_group
-from reconciler.core.observe.kubernetes.kueue import QueuedRecord
+from reconciler.core.observe.kubernetes.kueue import QueuedRecord, blocked_by_queue
 from reconciler.core.observe.kubernetes.pod_groups import group_of, group_seen
-from reconciler.core.observe.kubernetes.pods import PodRecord, Unscheduled
+from reconciler.core.observe.kubernetes.pods import PodRecord
 from reconciler.core.observe.kubernetes.replica_asks import AskRecord
 from reconciler.core.observe.kubernetes.resources import Owner
+from reconciler.core.observe.kubernetes.unscheduled import Unscheduled, WaitingReplicas, split_by_room
 from reconciler.core.observe.kubernetes.wanted_pods import ObjectRecord, ObjectTree, Part
 from reconciler.core.pods.resource_claims import NO_CLAIMS, TemplateRecord, with_claims
 from reconciler.core.workloads.builtin_kinds import WATCHED
-from reconciler.model.capacity import MissingReplicas, ReplicaShape, WorkloadObservation
+from reconciler.model.capacity import ReplicaShape, WorkloadObservation
 from reconciler.model.signal import ReplicaRequest
 from reconciler.model.workload import WorkloadRef
 
@@ -48,6 +47,8 @@ class Members:
     starts: Mapping[Owner, str] = field(default_factory=dict)
     # Kueue's words on objects that have quota, and wait for admission checks.
     reservations: Mapping[Owner, str] = field(default_factory=dict)
+    # What gated pods wait for that is no lack of quota by Kueue's words, by their `admission_key`.
+    unadmitted: Mapping[str, Unscheduled] = field(default_factory=dict)
     # Kueue's words on gated pods that run on another cluster, by their `admission_key`.
     dispatched: Mapping[str, str] = field(default_factory=dict)
 
@@ -148,15 +149,14 @@ def _observe(root: Owner, members: Members, followed: Container[Owner]) -> Workl
     record, spec = members.controllers.get(root), members.specs.get(root)
     known: ControllerRecord | CustomWorkloadRecord | None = record or spec
     wanted = sum(part.wanted for part in parts)
-    waiting = Counter[_Wait]()
-    for part in parts:
-        waiting.update(_waiting(root, part, members.dispatched))
+    waits = [wait for part in parts for wait in _waiting(root, part, members)]
     shape = _shape(root, pods, [maker for maker, _ in makers], members)
     if spec is not None and spec.unmade is not None and not tree.pods_below(root):
-        waiting[_Wait(spec.unmade.since, spec.unmade.cause, "")] += wanted
+        waits.append(WaitingReplicas(replicas=wanted, wait=spec.unmade))
         shape = shape or spec.shape
     leaving = known is not None and known.identity.leaving
     asking = {} if leaving else _asking(root, members, followed)
+    waiting, blocked = split_by_room((*waits, *_blocked_by_queues(asking, members)))
     started = members.starts.get(root, "") or next(
         (words for pod in pods if (words := members.dispatched.get(pod.admission))), ""
     )
@@ -164,11 +164,8 @@ def _observe(root: Owner, members: Members, followed: Container[Owner]) -> Workl
         ref=WorkloadRef(namespace=root.namespace, name=root.name, kind=root.kind, group=root.group),
         wanted=wanted,
         running=sum(part.running for part in parts),
-        waiting=tuple(
-            MissingReplicas(replicas=n, since=wait.since, cause=wait.cause, group=wait.group)
-            for wait, n in sorted(waiting.items())
-            if n
-        ),
+        waiting=waiting,
+        blocked=blocked,
         shape=shape,
         asks=tuple(ask for target, asks in asking.items() for ask in _asked(target, asks, members)),
         group=merge_group(
@@ -182,37 +179,42 @@ def _observe(root: Owner, members: Members, followed: Container[Owner]) -> Workl
     )
 
 
-class _Wait(NamedTuple):
-    """Since when, why, and in which gang a replica waits."""
+def _waiting(root: Owner, part: Part, members: Members) -> Iterator[WaitingReplicas]:
+    """Yield the pods of a part that wait, and those that its makers may not create, each with its gang.
 
-    since: datetime
-    cause: str
-    group: str
-
-
-def _waiting(root: Owner, part: Part, dispatched: Container[str]) -> Counter[_Wait]:
-    """Count the pods of a part that wait, and those that its makers may not create.
-
-    As many as leave their room to a successor are missing from when they should have left.
+    Of a gated pod, Kueue's words on its Workload go before the gate. As many as leave their room to a successor are
+    missing from when they should have left.
     """
-    waiting = Counter(
-        _Wait(pod.held.since, pod.held.cause, group_of(root, pod.groups))
+    waiting = Counter[tuple[Unscheduled, str]](
+        (wait, group_of(root, pod.groups))
         for pod in part.pods
-        if pod.held is not None and pod.admission not in dispatched
+        if pod.admission not in members.dispatched
+        if (wait := members.unadmitted.get(pod.admission) or pod.wait) is not None
     )
     left = part.wanted - len(part.pods)
     for maker, own in part.makers:
         unscheduled, missing = _uncreated_replicas(maker, own)
         if unscheduled is not None:
             uncreated = min(left, missing)
-            waiting[_Wait(unscheduled.since, unscheduled.cause, group_of(root, maker.groups))] += uncreated
+            waiting[unscheduled, group_of(root, maker.groups)] += uncreated
             left -= uncreated
     for drained in part.draining if waiting else ():
-        first = min((wait for wait, number in waiting.items() if number and wait.since < drained), default=None)
-        if first is not None:
+        lacking = [
+            key for key, number in waiting.items() if number > 0 and key[0].lacks_room and key[0].since < drained
+        ]
+        if lacking:
+            first = min(lacking, key=lambda key: (key[0].since, key[0].cause, key[1]))
             waiting[first] -= 1
-            waiting[first._replace(since=drained)] += 1
-    return waiting
+            waiting[replace(first[0], since=drained), first[1]] += 1
+    for (wait, group), number in waiting.items():
+        yield WaitingReplicas(replicas=number, wait=wait, group=group)
+
+
+def _blocked_by_queues(asking: Mapping[Owner, Iterable[AskRecord]], members: Members) -> Iterator[WaitingReplicas]:
+    """Yield the pods that Kueue does not let their objects make for another reason than a lack of quota."""
+    for target, records in asking.items():
+        pods = sum(1 for pod in members.tree.pods_below(target) if not pod.leaving)
+        yield from (each for record in records if (each := blocked_by_queue(record, pods)) is not None)
 
 
 def _asking(root: Owner, members: Members, followed: Container[Owner]) -> Mapping[Owner, list[AskRecord]]:
@@ -304,15 +306,11 @@ def _shape(
     return None
 
 
-def _held(pods: Iterable[PodRecord]) -> list[Unscheduled]:
-    return [pod.held for pod in pods if pod.held is not None]
-
-
 def _uncreated_replicas(record: ControllerRecord, pods: list[PodRecord]) -> tuple[Unscheduled | None, int]:
     """Return why replicas without a pod are held back, and how many: a refusal, or an earlier ordered pod unplaced."""
-    held, missing = _held(pods), record.wanted - len(pods)
+    waits, missing = [pod.wait for pod in pods if pod.wait is not None], record.wanted - len(pods)
     if missing > 0 and record.refused is not None:
         return record.refused, missing
-    if missing > 0 and record.ordered and held:
-        return min(held, key=lambda unscheduled: unscheduled.since), missing
+    if missing > 0 and record.ordered and waits:
+        return min(waits, key=lambda unscheduled: (not unscheduled.lacks_room, unscheduled.since)), missing
     return None, 0
