@@ -89,6 +89,8 @@ def _node(node: InventoryNode) -> Json:
         "gpuNodeState": "NODE_AVAILABLE" if free else "NODE_RESERVED",
         "resourceName": node.resource,
         "isSlice": node.part,
+        "sliceKind": "" if node.slices is None else node.slices.value,
+        "gpuShare": str(node.share),
     }
 
 

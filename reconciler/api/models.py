@@ -379,9 +379,9 @@ class HeldBackRow(HeldBack):
 class RateDocument(_ExtensibleModel):
     """GPUs, and dollars an hour for those whose cluster has a price."""
 
-    gpus: int
+    gpus: int | float
     dollars: float
-    unpriced_gpus: int
+    unpriced_gpus: int | float
     priced: bool
 
 
@@ -488,6 +488,8 @@ class GpuNodeDocument(_CamelModel):
     gpu_node_state: Literal["NODE_AVAILABLE", "NODE_RESERVED"]
     resource_name: str
     is_slice: bool
+    slice_kind: str = Field(description="How GPUs are sliced there, as `time slice`; empty for whole ones.")
+    gpu_share: str = Field(description="The part of a GPU that each is, as `1/4`; `1` where that is unknown.")
 
 
 class AllocationDocument(_CamelModel):

@@ -148,6 +148,10 @@ class GpuNode:
     zone: str = ""
     node_health: str = ""
     resource_name: str = ""
+    slice_kind: str = ""
+    """How GPUs are sliced there, as ``time slice``; empty for whole ones."""
+    gpu_share: str = "1"
+    """The part of a GPU that each is, as ``1/4``."""
 
 
 @with_config(_SPELLING)

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from operator import attrgetter
 from statistics import median
 
-from reconciler.core.capacity.gpu_models import gpus_of_pod
+from reconciler.core.capacity.gpu_models import gpus_paid
 from reconciler.core.cost.prices import node_labels, price_pieces
 from reconciler.core.observe.track_record import PlacementStart
 from reconciler.core.recording.pass_record import PassRecord
@@ -238,12 +238,13 @@ class RecordedRun:
                 placement = self._placements[pod.placement]
                 ready[pod.placement] += self._is_ready(pod)
                 if pod.node:
-                    taken = gpus_of_pod(placement.shape) * seconds
+                    gpus = float(gpus_paid(placement.shape))
+                    taken = gpus * seconds
                     self.figures.gpu_seconds += taken
                     labels = node_labels(placement.shape)
                     for piece in price_pieces(described, labels, self._moment, until):
                         part = (piece.end - piece.begin).total_seconds()
-                        self.figures.dollars += gpus_of_pod(placement.shape) * part / 3600 * (piece.price or 0.0)
+                        self.figures.dollars += gpus * part / 3600 * (piece.price or 0.0)
         served = Counter[WorkloadId]()
         for name, pods_ready in ready.items():
             served[self._placements[name].workload] += pods_ready // self._placements[name].shape.group_size

@@ -6,6 +6,8 @@ from collections.abc import Hashable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from enum import StrEnum
+from fractions import Fraction
 from typing import TypeAlias
 
 from reconciler.errors import Problem
@@ -33,6 +35,18 @@ from reconciler.model.workload import ContainerSummary, Json, WorkloadRef
 AttributeValue: TypeAlias = str | int | bool
 CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
 """Prefix of a DeviceClass as a resource name in Kubernetes (KEP-5004)."""
+WHOLE = Fraction(1)
+"""The share of a whole GPU."""
+
+
+class SliceKind(StrEnum):
+    """In which way several pods have parts of one GPU, each part counted as a device."""
+
+    TIME = "time slice"
+    MPS = "MPS share"
+    MIG = "MIG slice"
+    PARTITION = "partition"
+    OTHER = "slice"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +134,9 @@ class ReplicaShape:
     """Requests that the cluster's admission may add; None if unknown, or already added."""
     admission: tuple[PodAdmission, ...] = ()
     """What quotas and LimitRanges look at, one entry for each template that makes such pods; empty if unknown."""
+    gpu_share: Fraction = WHOLE
+    """The part of a GPU that each GPU of its requests is, on the cluster that it was placed on: `WHOLE` unless that
+    gives out slices of known size. No requirement, but what is paid for."""
     likeness: Hashable = field(init=False, repr=False, compare=False)
     """A hashable value that is equal for shapes with the same requirements."""
 
@@ -144,6 +161,21 @@ class ReplicaShape:
         """The shape without `who`, `unstated` and `admission`, which are read for each decision and never recorded."""
         known = self.who or self.unstated or self.admission
         return replace(self, who=(), unstated=None, admission=()) if known else self
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuSlices:
+    """The GPUs that a replica may get on a cluster: slices, and where it is `mixed` whole ones too."""
+
+    kind: SliceKind
+    share: Fraction
+    """The largest part of a GPU that a slice is."""
+    mixed: bool = False
+
+    @property
+    def paid_share(self) -> Fraction:
+        """The part of a GPU that a replica pays for, for each that it asks for: at most a whole one."""
+        return WHOLE if self.mixed else self.share
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

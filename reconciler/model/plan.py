@@ -11,6 +11,7 @@ from reconciler.errors import Bug
 from reconciler.model.action import TRAITS, Action, FieldRules
 from reconciler.model.approval import BurstProposal, ProposalEnd
 from reconciler.model.candidate import Candidate
+from reconciler.model.capacity import GpuSlices
 from reconciler.model.drafted_subsets import DraftedSubsets
 from reconciler.model.end_reason import EndReason
 from reconciler.model.ids import ClusterName, TemplateName, WorkloadId, WorkspaceName
@@ -233,6 +234,8 @@ class Assessment:
     start: str = ""
     # The scores by which it has its rank; empty where the policy weighs none.
     scores: tuple[Score, ...] = ()
+    # The slices that are free in place of GPUs; None where a replica gets whole ones.
+    slices: GpuSlices | None = None
 
     @property
     def key(self) -> ClusterSubset:
@@ -326,6 +329,8 @@ class Choice:
     """The WorkloadSpread subset that it was taken for."""
     scores: tuple[Score, ...] = ()
     """The scores by which it has its rank; empty where the policy weighs none."""
+    slices: GpuSlices | None = None
+    """The slices that are free in place of GPUs; None where a replica gets whole ones."""
 
     @property
     def where(self) -> str:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from fractions import Fraction
+from math import ceil
 
 from reconciler.errors import replace_unseen
-from reconciler.model.capacity import CLASS_PREFIX
+from reconciler.model.capacity import CLASS_PREFIX, WHOLE, GpuSlices, SliceKind
 from reconciler.model.rollout import MAX_MESSAGE
-from reconciler.model.units import Resources, format_quantity
+from reconciler.model.units import ONE, Resources, format_quantity
 from reconciler.text.redaction import redacted
 
 WIDTH = 100
@@ -131,6 +133,32 @@ def amounts(resources: Resources) -> list[str]:
         else:
             phrases.append(f"{amount} {sanitize(name, 80)}")
     return phrases
+
+
+def free_amounts(resources: Resources, slices: GpuSlices | None) -> list[str]:
+    """Write free amounts as `amounts` does, and slices that stand for GPUs as what they are.
+
+    ``4 time slices of 1 GPU``, or ``12 GPUs or time slices`` where there are whole ones too.
+    """
+    phrases = amounts(resources)
+    if slices is None:
+        return phrases
+    names = sorted(resources.amounts, key=lambda name: (not is_gpu(name), name))
+    return [_sliced(name, phrase, resources, slices) for name, phrase in zip(names, phrases, strict=True)]
+
+
+def _sliced(resource: str, phrase: str, resources: Resources, slices: GpuSlices) -> str:
+    vendor, _, kind = resource.rpartition("/")
+    if kind not in ("gpu", "gpu.shared") and vendor != "gpu.intel.com":
+        return phrase
+    if slices.mixed:
+        return f"{phrase} or {slices.kind}s"
+    return describe_slices(resources.amounts[resource] // ONE, slices.kind, slices.share)
+
+
+def describe_slices(number: int, kind: SliceKind, share: Fraction) -> str:
+    """Write ``4 time slices of 1 GPU``, without the GPUs where the size of a slice is unknown."""
+    return count(number, kind) if share == WHOLE else f"{count(number, kind)} of {count(ceil(number * share), 'GPU')}"
 
 
 def resource_label(resource: str) -> str:

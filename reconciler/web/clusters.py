@@ -14,6 +14,7 @@ from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.model.placement import Placement
 from reconciler.model.policy import Availability, EngineName
 from reconciler.text.gpu_cells import CELLS, GpuUse, draw_gpus
+from reconciler.text.wording import describe_slices
 from reconciler.web.paging import TablePage, page_of
 from reconciler.web.viewer import Viewer
 
@@ -172,10 +173,14 @@ def _runs(lines: Sequence[Sequence[tuple[str, str]]]) -> tuple[CellRun, ...]:
     return tuple(runs)
 
 
+def _slices(node: InventoryNode) -> str:
+    return "" if node.slices is None else f" ({describe_slices(node.count or 0, node.slices, node.share)})"
+
+
 def _node_row(node: InventoryNode) -> NodeRow:
     return NodeRow(
         name=node.node,
-        model=node.model or node.resource,
+        model=(node.model or node.resource) + _slices(node),
         gpus=node.count,
         free=node.free,
         health=node.health,

@@ -51,7 +51,7 @@ class Money:
     unpriced_gpu_hours: float
     rate: float
     """Dollars an hour, as it is now."""
-    unpriced_gpus: int
+    unpriced_gpus: float
     """GPUs that run now without a price."""
     tables: tuple[MoneyTable, ...]
     budgets: tuple[BudgetState, ...]

@@ -14,7 +14,7 @@ from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.plan import Assessment, ReasonTraits
 from reconciler.model.score import Score, weighted_mean
 from reconciler.model.tree import LoggedCommit
-from reconciler.text.wording import amounts
+from reconciler.text.wording import free_amounts
 from reconciler.web.now import (
     HoldLine,
     PlacementLine,
@@ -162,7 +162,7 @@ def _candidate(viewer: Viewer, assessment: Assessment, *, placeable: bool) -> Ca
         fits=assessment.fits,
         placed=assessment.placed,
         limit=assessment.limit,
-        free=", ".join(amounts(assessment.free)),
+        free=", ".join(free_amounts(assessment.free, assessment.slices)),
         price=assessment.price_per_gpu_hour,
         verdict=viewer.say(refusal.message if refusal else able),
         reason=refusal.reason if refusal else "",

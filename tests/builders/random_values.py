@@ -9,6 +9,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import fields, is_dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import Enum
+from fractions import Fraction
 from typing import Any, NewType, Union, get_args, get_origin, get_type_hints
 
 from reconciler.model.action import TRAITS, Action
@@ -30,6 +31,8 @@ class RandomValues:
         """Make a value of a type."""
         if annotation is Any:
             return self._random.choice([None, True, 7, "text", ["a", 1], {"key": {"deep": ["x"]}}])
+        if annotation is Fraction:
+            return Fraction(self._random.choice([1, 2]), self._random.choice([1, 4, 7]))
         if annotation is Quantity:
             return Quantity(self._random.choice([0, 1, 10**6, 500 * 10**6, 8 * 10**9, 2**33 * 10**9]))
         if annotation is CommitId:

@@ -1,12 +1,15 @@
 """Which GPUs a node has is read from its labels and its devices, as each vendor writes them."""
 
 from collections.abc import Mapping
+from fractions import Fraction
 
 import pytest
 
 from reconciler.core.capacity.gpu_models import NodeGpus, gpus_of_node, matches_model, same_model
-from reconciler.model.capacity import DeviceKind, DeviceStock, Node, Pool
+from reconciler.model.capacity import DeviceKind, DeviceStock, Node, Pool, SliceKind
 from reconciler.model.units import Resources, parse_quantity
+
+Labels = Mapping[str, str]
 
 
 def seen(labels: Mapping[str, str], free: str = "3", /, **allocatable: str) -> tuple[NodeGpus, ...]:
@@ -104,6 +107,61 @@ def test_mps_divides_the_memory_of_a_gpu_and_time_slices_see_all_of_it(strategy:
     }
     (found,) = seen(labels, nvidia_com__gpu="8")
     assert found.memory == memory
+
+
+H100, RTX = "NVIDIA-H100-80GB-HBM3", "NVIDIA-RTX-PRO-6000-Blackwell-96GB"
+GKE = "cloud.google.com/gke"
+
+
+def gfd(product: str, count: int, replicas: int = 1, strategy: str = "none", of: str = "nvidia.com/gpu") -> Labels:
+    """Label as GPU feature discovery does."""
+    facts = {"product": product, "count": count, "replicas": replicas, "sharing-strategy": strategy}
+    return {f"{of}.{name}": str(fact) for name, fact in facts.items()}
+
+
+@pytest.mark.parametrize(
+    ("labels", "resource", "count", "kind", "share"),
+    [
+        (gfd(H100, 8), "nvidia.com/gpu", 8, None, "1"),
+        (gfd(f"{H100}-SHARED", 2, 4, "time-slicing"), "nvidia.com/gpu", 8, SliceKind.TIME, "1/4"),
+        (gfd(H100, 2, 4, "time-slicing"), "nvidia.com/gpu.shared", 8, SliceKind.TIME, "1/4"),
+        (gfd(f"{H100}-SHARED", 1, 10, "mps"), "nvidia.com/gpu", 10, SliceKind.MPS, "1/10"),
+        ({"nvidia.com/gpu.product": f"{H100}-SHARED"}, "nvidia.com/gpu", 8, SliceKind.TIME, "1"),
+        (gfd(f"{H100}-MIG-1g.10gb", 7), "nvidia.com/gpu", 7, SliceKind.MIG, "1/7"),
+        (gfd(f"{H100}-MIG-3g.40gb", 2), "nvidia.com/gpu", 2, SliceKind.MIG, "1/2"),
+        (gfd(f"{H100}-MIG-1g.20gb", 4), "nvidia.com/gpu", 4, SliceKind.MIG, "1/4"),
+        (gfd(f"{RTX}-MIG-2g.48gb", 2), "nvidia.com/gpu", 2, SliceKind.MIG, "1/2"),
+        (gfd(f"{H100}-MIG-7g.80gb", 1), "nvidia.com/gpu", 1, SliceKind.MIG, "1"),
+        (gfd(f"{H100}-MIG-1g.10gb-SHARED", 7, 2, "time-slicing"), "nvidia.com/gpu", 14, SliceKind.TIME, "1/14"),
+        ({}, "nvidia.com/mig-2g.20gb", 3, SliceKind.MIG, "2/7"),
+        # HAMi's plugin gives each GPU out ten times, and leaves the labels as they are.
+        (gfd(H100, 8), "nvidia.com/gpu", 80, SliceKind.OTHER, "1/10"),
+        # Where MIG is mixed, the label counts the GPUs that are cut up as well.
+        (gfd(H100, 8), "nvidia.com/gpu", 4, None, "1"),
+        # Of a renamed resource the old name stays, with nothing in it.
+        (gfd(H100, 2, 4, "time-slicing"), "nvidia.com/gpu", 2, None, "1"),
+        (
+            {f"{GKE}-gpu-sharing-strategy": "time-sharing", f"{GKE}-max-shared-clients-per-gpu": "5"},
+            "nvidia.com/gpu", 10, SliceKind.TIME, "1/5",
+        ),
+        (
+            {f"{GKE}-gpu-sharing-strategy": "mps", f"{GKE}-max-shared-clients-per-gpu": "2"},
+            "nvidia.com/gpu", 2, SliceKind.MPS, "1/2",
+        ),
+        ({f"{GKE}-gpu-partition-size": "1g.5gb"}, "nvidia.com/gpu", 7, SliceKind.MIG, "1/7"),
+        ({"amd.com/compute-memory-partition": "cpx_nps4"}, "amd.com/gpu", 64, SliceKind.PARTITION, "1/8"),
+        ({"amd.com/compute-memory-partition": "spx_nps1"}, "amd.com/gpu", 8, None, "1"),
+        ({}, "amd.com/dpx_nps2", 16, SliceKind.PARTITION, "1/2"),
+        ({"amd.com/gpu.product-name": "AMD_Instinct_MI300A"}, "amd.com/cpx_nps1", 24, SliceKind.PARTITION, "1/6"),
+        ({}, "gpu.intel.com/i915", 8, None, "1"),
+    ],
+)  # fmt: skip # a table, a row a line
+def test_what_a_plugin_gives_out_is_told_as_what_it_is(
+    labels: Labels, resource: str, count: int, kind: SliceKind | None, share: str
+) -> None:
+    amounts = Resources(amounts={resource: parse_quantity(str(count))})
+    (found,) = gpus_of_node(Node(name="n", free=amounts, allocatable=amounts), Pool(name="p", nodes=(), labels=labels))
+    assert (found.kind, found.share, found.part) == (kind, Fraction(share), kind is not None)
 
 
 @pytest.mark.parametrize(("resource", "part"), [("cpx_nps1", True), ("cpx_nps4", True), ("spx_nps1", False)])

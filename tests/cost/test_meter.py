@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
+from fractions import Fraction
 
 import pytest
 
@@ -50,6 +51,18 @@ def test_what_runs_counts_up_to_the_moment_that_is_asked_for_and_asking_changes_
     meter.place("a", burst(2), NIGHT)
     answers = [report(meter, NIGHT + hours * HOUR, [CostGroup.WORKSPACE]).total for hours in (1, 2, 1)]
     assert [(row.gpu_hours, row.dollars, row.gpus_now) for row in answers] == [(2, 4, 2), (4, 8, 2), (2, 4, 2)]
+
+
+def test_a_slice_counts_as_its_part_of_a_gpu() -> None:
+    meter = CostMeter(NIGHT)
+    meter.price(priced(2.0), NIGHT)
+    for path, part in (("a", Fraction(1, 4)), ("b", Fraction(1, 7)), ("c", Fraction(6, 7))):
+        meter.place(path, burst(2, shape=shape(1, gpu_share=part)), NIGHT)
+    total = report(meter, NIGHT + HOUR, [CostGroup.WORKSPACE]).total
+    assert (total.gpu_hours, total.dollars, total.gpus_now) == (2.5, 5.0, 2.5)
+    for path in "abc":
+        meter.place(path, None, NIGHT + HOUR)
+    assert not meter.gpus()
 
 
 def test_a_new_price_holds_from_its_moment_on() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from fractions import Fraction
 from typing import Any, TypeAlias
 
 from reconciler.app.commands import connected
@@ -16,6 +17,7 @@ from reconciler.core.explain.request import explain_request
 from reconciler.core.explain.workload import explain as explain_workload
 from reconciler.daemon.reconcile import draft
 from reconciler.errors import InvalidInput
+from reconciler.model.capacity import GpuSlices, SliceKind
 from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.ledger import Ledger
 from reconciler.model.placement import RestraintKind, place_name
@@ -27,7 +29,7 @@ from reconciler.settings import Settings
 from reconciler.text.scores import describe_scores
 from reconciler.text.spelling import closest, nearest
 from reconciler.text.to_json import json_value
-from reconciler.text.wording import amounts
+from reconciler.text.wording import free_amounts
 
 _LEAVE_ROOM = frozenset(reason.value for reason in Reason if reason.has(ReasonTraits.LEAVES_ROOM))
 
@@ -187,13 +189,22 @@ def _held_back(explanation: ExplanationDocument) -> bool:
     return any(suppressed["reason"] not in _LEAVE_ROOM for suppressed in explanation["suppressed"])
 
 
+def _slices(assessment: ExplanationDocument) -> GpuSlices | None:
+    sliced = assessment.get("slices")
+    if not sliced:
+        return None
+    share = Fraction(sliced["share"])
+    return GpuSlices(kind=SliceKind(sliced["kind"]), share=share, mixed=sliced.get("mixed", False))
+
+
 def _row(assessment: ExplanationDocument, *, placeable: bool) -> tuple[object, ...]:
     refusal = assessment["refusal"]
     capacity = assessment.get("start") or ("can take it" if placeable else "has room")
     verdict = f"{refusal['reason']}: {refusal['message']}" if refusal else capacity
-    free = Resources(amounts={name: parse_quantity(amount) for name, amount in assessment["free"].items()})
+    amounts = Resources(amounts={name: parse_quantity(amount) for name, amount in assessment["free"].items()})
+    free = ", ".join(free_amounts(amounts, _slices(assessment)))
     return (
         assessment["rank"], place_name(assessment["cluster"], assessment["subset"]), assessment["fits"],
-        assessment["placed"], assessment["limit"], ", ".join(amounts(free)), assessment["pricePerGpuHour"], verdict,
+        assessment["placed"], assessment["limit"], free, assessment["pricePerGpuHour"], verdict,
         refusal["remedy"] if refusal else None,
     )  # fmt: skip # a row as it is printed

@@ -20,6 +20,7 @@ from reconciler.errors import Bug
 from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.preview import decision_at
 from reconciler.settings import Settings
+from reconciler.text.wording import describe_slices
 
 
 def gprs(settings: Settings, workspace: str | None, state: str | None, form: options.Output) -> None:
@@ -147,7 +148,8 @@ def _inventory_tables(stock: GpuInventory) -> None:
 
 
 def _node_row(node: InventoryNode) -> tuple[object, ...]:
+    gpus = node.count if node.slices is None else describe_slices(node.count or 0, node.slices, node.share)
     return (
-        node.node, node.cluster, node.count, node.free, node.health, node.model, node.memory or None, node.resource,
+        node.node, node.cluster, gpus, node.free, node.health, node.model, node.memory or None, node.resource,
         node.instance_type, node.region, node.zone,
     )  # fmt: skip # a row as it is printed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import click
@@ -14,9 +15,11 @@ from reconciler.cli.actions.explain import print_explanation
 from reconciler.cli.actions.known_names import refuse_unknown
 from reconciler.core.capacity.gpu_requests import describe_gpus
 from reconciler.errors import InvalidInput, Problem, Severity
+from reconciler.model.capacity import SliceKind
 from reconciler.model.gpr import GprState, GpuAsk, read_state
 from reconciler.model.placement import Origin
 from reconciler.text.ages import format_age
+from reconciler.text.wording import describe_slices
 
 if TYPE_CHECKING:  # it takes long to import, and commands without a daemon do not need it
     from reconciler.client import Client, Gpr, GpuNode, WaitTime
@@ -244,7 +247,9 @@ def _wait(estimate: WaitTime) -> tuple[object, ...]:
 
 
 def _node(node: GpuNode) -> tuple[object, ...]:
+    kind = SliceKind(node.slice_kind) if node.slice_kind else None
+    gpus = node.gpu_count if kind is None else describe_slices(node.gpu_count or 0, kind, Fraction(node.gpu_share))
     return (
-        node.gpu_node_name, node.cluster_name, node.gpu_count, node.available_gpus, node.node_health,
+        node.gpu_node_name, node.cluster_name, gpus, node.available_gpus, node.node_health,
         node.gpu_model_name, node.memory or None, node.resource_name, node.instance_type, node.region, node.zone,
     )  # fmt: skip # a row as it is printed

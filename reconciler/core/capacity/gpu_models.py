@@ -9,10 +9,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 from reconciler.core.capacity.devices import requests_with_devices
 from reconciler.core.pods.gpu_parts import shares_gpu
-from reconciler.model.capacity import CLASS_PREFIX, ClosedNode, DeviceKind, DeviceStock, Node, Pool, ReplicaShape
+from reconciler.model.capacity import (
+    CLASS_PREFIX,
+    WHOLE,
+    ClosedNode,
+    DeviceKind,
+    DeviceStock,
+    Node,
+    Pool,
+    ReplicaShape,
+    SliceKind,
+)
 from reconciler.model.units import ONE, Quantity, parse_quantity
 from reconciler.text.digits import whole_number
 from reconciler.text.wording import is_gpu, is_gpu_model_label
@@ -27,9 +38,16 @@ _MODELS = {
 }
 """Labels with the model of a vendor's GPUs, the most specific first."""
 _NOMINAL = re.compile(r"(?<![0-9])([0-9]{1,4})\s?GB(?![a-z])", re.IGNORECASE)
-_PARTITION = re.compile(r"(?!spx)[a-z]px_nps[0-9]+")
+_PARTITION = re.compile(r"(?!spx)([a-z]px)_nps[0-9]+")
 """Resources of AMD's partitions, but the mode in which a GPU is in one piece."""
-_MIG = re.compile(r"mig[-.](?:[0-9c]+\.)?[0-9]+g\.([0-9]+)gb.*", re.IGNORECASE)
+_PARTITIONS = {"dpx": 2, "tpx": 3, "qpx": 4, "cpx": 8}
+"""Partitions of a GPU by the compute mode; CPX makes one of each die, of which an MI300A has six.
+
+The modes are those of the node labeller of https://github.com/ROCm/k8s-device-plugin (5e11262).
+"""
+_MIG = re.compile(r"mig[-.](?:[0-9c]+\.)?([0-9]+)g\.([0-9]+)gb.*", re.IGNORECASE)
+_MIG_COMPUTE = 7
+"""The compute slices of a GPU with MIG; one with four of them has as many memory slices, which then count."""
 _SHARED = "-shared"
 """The end of a normalized model of a GPU that the device plugin gives to several pods at a time."""
 _NAMES = ("productName", "product_name", "model", "deviceName")
@@ -50,14 +68,21 @@ class NodeGpus:
     count: int | None
     """None where unknown."""
     free: int
-    part: bool = False
-    """Whether these are slices of GPUs."""
+    kind: SliceKind | None = None
+    """What kind of slices of GPUs these are; None for whole GPUs."""
+    share: Fraction = WHOLE
+    """The part of a GPU that one of these is: `WHOLE` for whole GPUs, and for slices of unknown size."""
     model_label: str = ""
     """The label, or the device attribute, that names the model."""
     label_value: str = ""
     """The value of `model_label`: the model, without the ending that tells parts that are not told there."""
     profile: str = ""
     """The MIG profile of slices that are claimed."""
+
+    @property
+    def part(self) -> bool:
+        """Whether these are slices of GPUs."""
+        return self.kind is not None
 
 
 def gpus_of_node(node: Node, pool: Pool) -> tuple[NodeGpus, ...]:
@@ -91,6 +116,17 @@ def gpus_of_pod(shape: ReplicaShape) -> int:
     return sum(amount for name, amount in counted if is_gpu(name) or name.startswith(CLASS_PREFIX)) // ONE
 
 
+def gpus_paid(shape: ReplicaShape) -> int | Fraction:
+    """Count the GPUs of one pod of a replica as they are paid for: a slice is its part of one."""
+    gpus = gpus_of_pod(shape)
+    return gpus if shape.gpu_share == WHOLE else gpus * shape.gpu_share
+
+
+def plain_number(gpus: int | Fraction) -> int | float:
+    """Write a number of GPUs that may have parts: whole where it is, else to four digits."""
+    return int(gpus) if gpus == int(gpus) else round(float(gpus), 4)
+
+
 def uses_gpus(shape: ReplicaShape) -> bool:
     """Return whether a pod of a replica requests or claims GPUs, slices of them, or parts that cannot be counted."""
     return gpus_of_pod(shape) > 0 or shares_gpu(shape)
@@ -121,7 +157,6 @@ def _requestable(resource: str, labels: Mapping[str, str], total: int | None, fr
     https://github.com/NVIDIA/k8s-device-plugin/blob/v0.20.0/internal/lm/resource.go
     """
     vendor, _, name = resource.rpartition("/")
-    sliced = _MIG.fullmatch(name)
     labelled = resource.removesuffix(".shared")
     product_label = f"{labelled}.product"  # where GPUs are cut up differently, each kind of slice has labels of its own
     cloud_labels = (
@@ -131,27 +166,91 @@ def _requestable(resource: str, labels: Mapping[str, str], total: int | None, fr
     key = next((key for key in keys if labels.get(key)), "")
     value = labels.get(key, "")
     renamed = labelled != resource
-    memory = int(sliced[1]) if sliced else _memory(value, resource, vendor, labels, total)
+    mig = _MIG.fullmatch(name) or _MIG.search(value) or _MIG.fullmatch(f"mig-{_of_gke(labels, resource, 'size')}")
+    cut, cut_share = _cut(name, value, mig, labels)
+    clients, shared = _sharing(resource, value, labels, total)
+    memory = int(mig[2]) if mig else _memory(value, resource, vendor, labels, total)
     return NodeGpus(
         resource=resource,
         model=f"{value}{_SHARED.upper()}" if value and renamed else value,
-        memory=memory // _mps_clients(labelled, labels),
+        # Time slices see all of the memory, MPS divides it.
+        memory=memory // clients if shared is SliceKind.MPS else memory,
         count=total,
         free=free,
-        part=renamed
-        or "-MIG-" in value
-        or value.endswith(_SHARED.upper())
-        or bool(sliced or _PARTITION.fullmatch(name)),
+        kind=shared or cut,
+        share=cut_share / clients,
         model_label=key,
         label_value=value,
     )
 
 
-def _mps_clients(labelled: str, labels: Mapping[str, str]) -> int:
-    """Return the pods among which MPS divides the memory of a GPU; 1 without it, as time slices see all of it."""
-    clients = whole_number(labels.get(f"{labelled}.replicas", ""))
-    shared_by_mps = labels.get(f"{labelled}.sharing-strategy") == "mps"
-    return clients if shared_by_mps and clients else 1
+def _cut(
+    name: str, model: str, mig: re.Match[str] | None, labels: Mapping[str, str]
+) -> tuple[SliceKind | None, Fraction]:
+    """Return how the hardware divides GPUs of a resource, and the part of a GPU that each piece is."""
+    if mig or "-MIG-" in model:
+        return SliceKind.MIG, _mig_share(mig, model) if mig else WHOLE
+    partition = _PARTITION.fullmatch(name) or (
+        _PARTITION.fullmatch(labels.get("amd.com/compute-memory-partition", "")) if name == "gpu" else None
+    )
+    if partition is None:
+        return None, WHOLE
+    dies = 6 if partition[1] == "cpx" and "MI300A" in model else _PARTITIONS.get(partition[1], 1)
+    return SliceKind.PARTITION, Fraction(1, dies)
+
+
+def mig_profile_share(profile: str) -> Fraction | None:
+    """Return the part of a GPU that a slice of a MIG profile is, by its compute; None for no profile."""
+    mig = _MIG.fullmatch(f"mig-{profile}")
+    return _mig_share(mig, "") if mig else None
+
+
+def tells_gpus(label: str) -> bool:
+    """Return whether a label of nodes may tell which GPUs they have, or how these are cut up."""
+    return "gpu" in label or "mig" in label or "partition" in label or is_gpu_model_label(label)
+
+
+def _mig_share(mig: re.Match[str], model: str) -> Fraction:
+    """Return the part of a GPU that a MIG slice keeps from others: of its compute or of its memory, the larger one."""
+    named = _NOMINAL.search(model[: mig.start()] if mig.string is model else model)
+    compute, memory = Fraction(int(mig[1]), _MIG_COMPUTE), int(mig[2])
+    share = max(compute, Fraction(memory, int(named[1]))) if named and int(named[1]) > memory else compute
+    return min(share, WHOLE)
+
+
+def _sharing(resource: str, model: str, labels: Mapping[str, str], total: int | None) -> tuple[int, SliceKind | None]:
+    """Return among how many pods a device is shared, 1 where that is unknown, and how; None where it is not.
+
+    By the labels of NVIDIA's GPU feature discovery 0.17 (internal/lm/resource.go), of GKE, and where a plugin gives out
+    more GPUs than that has counted. AMD's and Intel's plugins write no label for GPUs that they share.
+    """
+    labelled = resource.removesuffix(".shared")
+    counted = whole_number(labels.get(f"{labelled}.count", "")) or 0
+    surplus = total // counted if total and counted else 1
+    clients = whole_number(labels.get(f"{labelled}.replicas", "")) or _clients_of_gke(labels, resource)
+    shared = labelled != resource or model.endswith(_SHARED.upper())
+    strategy = labels.get(f"{labelled}.sharing-strategy") or _of_gke(labels, resource, "strategy")
+    if clients > 1 and surplus <= clients and (shared or surplus > 1 or not counted):
+        return clients, SliceKind.MPS if strategy == "mps" else SliceKind.TIME
+    if surplus > 1:
+        return surplus, SliceKind.OTHER
+    return 1, (SliceKind.MPS if strategy == "mps" else SliceKind.TIME) if shared else None
+
+
+_GKE = {
+    "size": "cloud.google.com/gke-gpu-partition-size",
+    "strategy": "cloud.google.com/gke-gpu-sharing-strategy",
+    "clients": "cloud.google.com/gke-max-shared-clients-per-gpu",
+}
+"""Labels of GKE's nodes (https://cloud.google.com/kubernetes-engine/docs/concepts/timesharing-gpus)."""
+
+
+def _of_gke(labels: Mapping[str, str], resource: str, what: str) -> str:
+    return labels.get(_GKE[what], "") if resource == "nvidia.com/gpu" else ""
+
+
+def _clients_of_gke(labels: Mapping[str, str], resource: str) -> int:
+    return whole_number(_of_gke(labels, resource, "clients")) or 1
 
 
 def _memory(model: str, resource: str, vendor: str, labels: Mapping[str, str], total: int | None) -> int:
@@ -159,8 +258,7 @@ def _memory(model: str, resource: str, vendor: str, labels: Mapping[str, str], t
 
     A driver reports slightly more or less than the name, in units of 2**20 bytes.
     """
-    sliced = _MIG.search(model)
-    named = sliced or _NOMINAL.search(model)
+    named = _NOMINAL.search(model)
     if named:
         return int(named[1])
     mebibytes = whole_number(labels.get(f"{resource}.memory") or labels.get("nvidia.com/gpu.memory", ""))
@@ -196,13 +294,15 @@ def _claimed(kind: DeviceKind) -> NodeGpus:
     """Describe devices of a kind, without a number. A MIG slice has the model of its GPU, and a profile."""
     name, value = _model(kind)
     profile = next((str(value) for name, value in kind.attributes if name.rpartition("/")[2] == "profile"), "")
+    mig = _MIG.fullmatch(f"mig-{profile}")
     return NodeGpus(
         resource=kind.driver,
         model=f"{value} MIG {profile}" if value and profile else value,
         memory=_device_memory(kind, "" if profile else value),
         count=None,
         free=0,
-        part=bool(profile),
+        kind=SliceKind.MIG if profile else None,
+        share=_mig_share(mig, value) if mig else WHOLE,
         model_label=name,
         label_value=value,
         profile=profile,

@@ -13,6 +13,7 @@ from reconciler.core.commits import message_parts
 from reconciler.core.commits.trailers import trailers
 from reconciler.core.workloads import replica_count
 from reconciler.model.action import TRAITS, Action
+from reconciler.model.capacity import WHOLE
 from reconciler.model.end_reason import ENDS, EndReason
 from reconciler.model.ids import CommitId
 from reconciler.model.placement import Placement, Restraint, RestraintKind, place_name
@@ -21,7 +22,7 @@ from reconciler.model.tree import LoggedCommit
 from reconciler.model.units import format_duration
 from reconciler.text.scores import describe_scores
 from reconciler.text.timestamps import format_time
-from reconciler.text.wording import amounts, as_clause, count, join_names, sanitize, sentence, wrap_text
+from reconciler.text.wording import amounts, as_clause, count, free_amounts, join_names, sanitize, sentence, wrap_text
 
 MAX_REFUSALS = 5
 """Refused clusters that one message names; `explain` tells all of them."""
@@ -223,14 +224,14 @@ def _choice(choice: Choice | None, refused: Sequence[Refusal]) -> str:
     """Say which cluster was taken and which were not, a handful of them by name."""
     sentences: list[str] = []
     if choice is not None:
-        facts = [f"{amount} free" for amount in amounts(choice.free)]
+        facts = [f"{amount} free" for amount in free_amounts(choice.free, choice.slices)]
         facts += [f"{amount} on nodes to be added" for amount in amounts(choice.addable)]
         if choice.fits:
             facts.append(f"{count(choice.fits, 'replica')} {'fits' if choice.fits == 1 else 'fit'}")
         if choice.limit is not None:
             facts.append(f"at most {choice.limit} by policy")
         if choice.price_per_gpu_hour is not None:
-            facts.append(f"{choice.price_per_gpu_hour:.2f} $/GPU-h")
+            facts.append(f"{choice.price_per_gpu_hour:.2f} $/GPU-h{_slice_price(choice)}")
         if choice.because:
             facts.append(choice.because)
         if choice.scores:
@@ -241,6 +242,14 @@ def _choice(choice: Choice | None, refused: Sequence[Refusal]) -> str:
     if more > 0:
         sentences[-1] += f", and {more} more"
     return f"{'. '.join(sentences)}." if sentences else ""
+
+
+def _slice_price(choice: Choice) -> str:
+    """Write what a slice costs of the price of a GPU; empty where a replica gets whole GPUs, or may."""
+    slices, price = choice.slices, choice.price_per_gpu_hour
+    if slices is None or price is None or slices.paid_share == WHOLE:
+        return ""
+    return f" ({float(price * slices.paid_share):.2f} a slice)"
 
 
 def held(restraint: Restraint | None) -> str:

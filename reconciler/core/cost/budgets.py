@@ -149,7 +149,7 @@ def _states(owner: BudgetOwner, budget: Budget, today: date, parts: Iterable[_Su
                 ends_at=_midnight(period.end),
                 limit=limit,
                 spent=round(spent.dollars, 4),
-                unpriced_gpu_hours=round(spent.unpriced_seconds / 3600, 4),
+                unpriced_gpu_hours=round(float(spent.unpriced_seconds / 3600), 4),
             )
 
 

@@ -1,19 +1,19 @@
 """The meter: GPU-hours and dollars of placements, from the moments at which they or their prices changed.
 
 A placement counts from its first commit to the one that ends it, with the replicas of its record: it is what clusters
-were asked for, whether or not pods had nodes. The same changes give the same amounts, to the last bit, in however many
-steps they are read.
+were asked for, whether or not pods had nodes. A slice counts as its part of a GPU. The same changes give the same
+amounts, to the last bit, in however many steps they are read.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
+from fractions import Fraction
 from typing import NamedTuple
 
-from reconciler.core.capacity.gpu_models import gpus_of_pod
+from reconciler.core.capacity.gpu_models import gpus_paid
 from reconciler.core.cost.prices import NodeLabels, node_labels, price_pieces
 from reconciler.model.ids import ClusterName
 from reconciler.model.placement import Placement
@@ -37,8 +37,8 @@ class Account(NamedTuple):
 class Amount:
     """The GPUs and the money of a time."""
 
-    gpu_seconds: int = 0
-    unpriced_seconds: int = 0
+    gpu_seconds: int | Fraction = 0
+    unpriced_seconds: int | Fraction = 0
     """The part of `gpu_seconds` without a price."""
     dollars: float = 0.0
     """For the other part."""
@@ -58,7 +58,7 @@ NOTHING = Amount()
 class _Running:
     """GPUs that run, since what was before has been counted."""
 
-    gpus: int
+    gpus: int | Fraction
     since: datetime
 
 
@@ -70,7 +70,7 @@ class CostMeter:
         self.since = since
         self._by_workload = by_workload
         self._clusters: Mapping[ClusterName, Cluster] = {}
-        self._placements: dict[str, tuple[Account, NodeLabels, int]] = {}
+        self._placements: dict[str, tuple[Account, NodeLabels, int | Fraction]] = {}
         self._running: dict[tuple[Account, NodeLabels], _Running] = {}
         self._counted: dict[tuple[Account, date], Amount] = {}
         self._uncounted: frozenset[str] = frozenset()
@@ -94,7 +94,7 @@ class CostMeter:
         if placement is None:
             return
         account, labels = self._account(placement), node_labels(placement.shape)
-        gpus = gpus_of_pod(placement.shape) * placement.shape.group_size * placement.replicas
+        gpus = gpus_paid(placement.shape) * placement.shape.group_size * placement.replicas
         if placement.shape.obstacle:
             self._uncounted |= {placement.id}
         self._placements[path] = account, labels, gpus
@@ -126,11 +126,11 @@ class CostMeter:
         self._count_running(until, counted)
         return counted
 
-    def gpus(self) -> Counter[Account]:
+    def gpus(self) -> Mapping[Account, int | Fraction]:
         """Return the GPUs that run by account."""
-        gpus = Counter[Account]()
+        gpus: dict[Account, int | Fraction] = {}
         for (account, _), running in self._running.items():
-            gpus[account] += running.gpus
+            gpus[account] = gpus.get(account, 0) + running.gpus
         return gpus
 
     @property
@@ -147,7 +147,7 @@ class CostMeter:
         name = str(workload) if self._by_workload else ""
         return Account(workload.workspace, name, "" if workload.request else placement.policy, placement.cluster)
 
-    def _change(self, account: Account, labels: NodeLabels, gpus: int, at: datetime) -> None:
+    def _change(self, account: Account, labels: NodeLabels, gpus: int | Fraction, at: datetime) -> None:
         """Count what has run until a moment, and go on with more or fewer GPUs."""
         key, since = (account, labels), max(at, self.since)
         running = self._running.get(key)
@@ -180,6 +180,6 @@ class CostMeter:
                 if piece.price is None:
                     total += Amount(seconds, seconds)
                 else:
-                    total += Amount(seconds, 0, seconds / _HOUR * piece.price)
+                    total += Amount(seconds, 0, float(seconds / _HOUR) * piece.price)
             counted[account, day] = total
             begin = end

@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from enum import StrEnum
+from fractions import Fraction
 
+from reconciler.core.capacity.gpu_models import plain_number
 from reconciler.core.cost.meter import NOTHING, Account, Amount, CostMeter
 from reconciler.model.ids import ClusterName
 
@@ -41,7 +43,7 @@ class CostRow:
     unpriced_gpu_hours: float
     """The part of `gpu_hours` without a price, which `dollars` leaves out."""
     dollars: float
-    gpus_now: int | None
+    gpus_now: float | None
     """GPUs that run at the end of the report; None where days or months are told apart."""
 
 
@@ -64,8 +66,8 @@ def report(meter: CostMeter, until: datetime, by: Sequence[CostGroup]) -> CostRe
     timed = not _TIMES.isdisjoint(by)
     amounts = meter.amounts(until)
     groups: dict[tuple[str, ...], Amount] = {}
-    running: dict[tuple[str, ...], int] = {}
-    unpriced: dict[ClusterName, int] = {}
+    running: dict[tuple[str, ...], int | Fraction] = {}
+    unpriced: dict[ClusterName, int | Fraction] = {}
     for (account, day), amount in sorted(amounts.items()):
         key = tuple(_KEYS[group](account, day) for group in by)
         groups[key] = groups.get(key, NOTHING) + amount
@@ -82,21 +84,21 @@ def report(meter: CostMeter, until: datetime, by: Sequence[CostGroup]) -> CostRe
         since=meter.since,
         until=until,
         rows=tuple(rows),
-        total=_row((), (), sum(groups.values(), NOTHING), meter.gpus().total()),
+        total=_row((), (), sum(groups.values(), NOTHING), sum(meter.gpus().values())),
         unpriced={cluster: _hours(seconds) for cluster, seconds in sorted(unpriced.items())},
         uncounted=tuple(sorted(meter.uncounted)),
     )
 
 
-def _row(by: Sequence[CostGroup], key: tuple[str, ...], amount: Amount, gpus_now: int | None) -> CostRow:
+def _row(by: Sequence[CostGroup], key: tuple[str, ...], amount: Amount, gpus_now: int | Fraction | None) -> CostRow:
     return CostRow(
         group={group.value: value for group, value in zip(by, key, strict=True)},
         gpu_hours=_hours(amount.gpu_seconds),
         unpriced_gpu_hours=_hours(amount.unpriced_seconds),
         dollars=round(amount.dollars, 4),
-        gpus_now=gpus_now,
+        gpus_now=None if gpus_now is None else plain_number(gpus_now),
     )
 
 
-def _hours(seconds: int) -> float:
-    return round(seconds / 3600, 4)
+def _hours(seconds: int | Fraction) -> float:
+    return round(float(seconds / 3600), 4)

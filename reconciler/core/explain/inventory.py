@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from fractions import Fraction
 from functools import partial
 from typing import TypeVar
 
@@ -28,7 +29,7 @@ from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.observe.demand import unseen
 from reconciler.core.workloads import replica_count
 from reconciler.errors import Bug
-from reconciler.model.capacity import ClosedNode, ClusterObservation, Node, Pool
+from reconciler.model.capacity import ClosedNode, ClusterObservation, Node, Pool, SliceKind
 from reconciler.model.ids import ClusterName, PlacementName, WorkloadId, WorkspaceName
 from reconciler.model.placement import Placement
 
@@ -59,6 +60,10 @@ class InventoryNode:
     free: int
     # Whether it is a slice of a GPU.
     part: bool
+    # How GPUs are sliced there; None for whole ones.
+    slices: SliceKind | None
+    # The part of a GPU that each is.
+    share: Fraction
     instance_type: str
     region: str
     zone: str
@@ -175,6 +180,8 @@ def _row(
         count=node_gpus.count,
         free=node_gpus.free,
         part=node_gpus.part,
+        slices=node_gpus.kind,
+        share=node_gpus.share,
         instance_type=labels.get(INSTANCE_TYPE, ""),
         region=labels.get(REGION, ""),
         zone=labels.get(ZONE, ""),

@@ -114,7 +114,7 @@ def new_placement(
         made_from=template.made_from,
         namespace=template.namespace,
         target_namespace="",
-        shape=shape.recorded,
+        shape=shape,
         origin=Origin.REQUEST if template.request else Origin.BURST,
         runs_once=template.runs_once,
         subset=subset,

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from fractions import Fraction
 from functools import lru_cache
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
 from reconciler.core.schema.strict_model import refusal
-from reconciler.model.capacity import DeviceOption, DeviceRequest, ReplicaShape
+from reconciler.model.capacity import WHOLE, DeviceOption, DeviceRequest, ReplicaShape
 from reconciler.model.kubernetes.requirements import Requirement, Requirements
 from reconciler.model.kubernetes.scheduling import HostPort, PodRule, PodRules, Toleration, TopologySpreadConstraint
 from reconciler.model.units import Resources, format_quantity, parse_quantity
@@ -187,6 +188,8 @@ def write_shape(shape: ReplicaShape) -> str:
         document["rules"] = write_rules(shape.rules)
     if shape.obstacle:
         document["obstacle"] = shape.obstacle
+    if shape.gpu_share != WHOLE:
+        document["gpuShare"] = str(shape.gpu_share)
     return json.dumps(document, sort_keys=True, separators=(",", ":"))
 
 
@@ -287,6 +290,7 @@ class ReplicaRecord(BaseModel):
     apart: bool = False
     rules: PodRulesRecord | None = None
     obstacle: str = ""
+    gpu_share: str = Field(default="1", pattern=r"^[0-9]{1,6}(/[1-9][0-9]{0,5})?$")
 
     def value(self) -> ReplicaShape:
         """Return the model's value. Raises ValueError for an invalid quantity."""
@@ -302,4 +306,5 @@ class ReplicaRecord(BaseModel):
             apart=self.apart,
             rules=None if self.rules is None else self.rules.value(),
             obstacle=self.obstacle,
+            gpu_share=Fraction(self.gpu_share),
         )

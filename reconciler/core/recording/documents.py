@@ -15,6 +15,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from datetime import datetime, timedelta
 from enum import Enum
+from fractions import Fraction
 from functools import cache, lru_cache
 from hashlib import sha256
 from itertools import compress, islice
@@ -156,6 +157,7 @@ _SECRET_TEXT = _Leaf(_same, _read_text)
 _COMMIT_TEXT = _Leaf(_same, _read_commit)
 _TIME = _Leaf(datetime.isoformat, datetime.fromisoformat)
 _DURATION = _Leaf(_seconds, lambda seconds: timedelta(seconds=seconds))
+_FRACTION = _Leaf(str, Fraction)
 _QUANTITY = _Leaf(lru_cache(maxsize=1 << 12)(format_quantity), lru_cache(maxsize=1 << 12)(parse_quantity))
 _FOREIGN = _Leaf(_foreign, _same)
 _OUTLINE = _Leaf(_outline, _same)
@@ -442,6 +444,8 @@ def _document_type(annotation: Hashable, rules: _WritingRules) -> DocumentType:
         return _PLAIN if rules.secrets else _FOREIGN
     if annotation is Quantity:
         return _QUANTITY
+    if annotation is Fraction:
+        return _FRACTION
     if annotation is CommitId:
         return _COMMIT_TEXT
     if isinstance(annotation, NewType):

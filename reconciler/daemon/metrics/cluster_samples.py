@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import TypeVar
 
-from reconciler.core.capacity.gpu_models import gpus_of_pod
+from reconciler.core.capacity.gpu_models import gpus_of_pod, gpus_paid, plain_number
 from reconciler.core.cost.prices import NodeLabels, node_labels
 from reconciler.core.decide.candidates import gang_health
 from reconciler.core.decide.state.pass_input import PassInput
@@ -79,7 +79,7 @@ class ClusterSamples:
     """Replicas of placements that have a node, by workload; None where the cluster is not seen."""
     expiries: Mapping[WorkloadId, float]
     """When the first placement of each burst ends, in Unix time."""
-    rates: tuple[tuple[WorkspaceName, NodeLabels, int], ...]
+    rates: tuple[tuple[WorkspaceName, NodeLabels, float], ...]
     """GPUs by workspace and by the labels of their nodes, which have prices."""
 
 
@@ -109,11 +109,13 @@ def cluster_samples(
     by_workspace: dict[WorkspaceName, list[Placement]] = {}
     for placement in placements:
         by_workspace.setdefault(placement.workload.workspace, []).append(placement)
-    rates: Counter[tuple[WorkspaceName, NodeLabels]] = Counter()
+    rates: dict[tuple[WorkspaceName, NodeLabels], float] = {}
     expiries: dict[WorkloadId, float] = {}
     for placement in placements:
         workload = placement.workload
-        rates[workload.workspace, node_labels(placement.shape)] += _gpus(placement)
+        key = workload.workspace, node_labels(placement.shape)
+        paid = gpus_paid(placement.shape) * placement.shape.group_size * placement.replicas
+        rates[key] = rates.get(key, 0) + plain_number(paid)
         if not workload.request:
             expiries[workload] = min(expiries.get(workload, inf), placement.expires_at.timestamp())
     uses = "" if seen is None else "".join(

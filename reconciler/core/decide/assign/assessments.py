@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
+from reconciler.core.capacity.gpu_slices import gpu_slices
 from reconciler.core.capacity.units import PlacementUnit
 from reconciler.core.cost.prices import price_of
 from reconciler.core.decide.assign.replicas_by_cluster import assess_alone, assign
@@ -77,6 +78,7 @@ class Inquiry:
             refusal=self._after_others(answer) if isinstance(answer, Refusal) else None,
             subset=candidate.subset,
             start=nodes_to_come or taking.because,
+            slices=gpu_slices(inputs.observed.clusters.get(candidate.cluster), shape),
             scores=candidate.scores,
         )
 

@@ -16,6 +16,7 @@ from typing import TypeVar
 from reconciler.bulkhead import Seam, attempt
 from reconciler.core.capacity.admission_defaults import with_included_runtime_class
 from reconciler.core.capacity.cluster import ClusterCapacity
+from reconciler.core.capacity.gpu_slices import gpu_slices, recorded_shape
 from reconciler.core.capacity.scalable_nodes import addable_nodes
 from reconciler.core.capacity.shared_topology import DomainShortage, assign_shared_domains, describe_shared_domains
 from reconciler.core.cost.prices import price_of
@@ -604,6 +605,7 @@ class CandidateFinder:
             price_per_gpu_hour=price_of(cluster, candidate.shape, self._now),
             limit=candidate.limit,
             because="; ".join(filter(None, (candidate.because, growth))) if growth else candidate.because,
+            slices=gpu_slices(self._observed.clusters.get(candidate.cluster), candidate.shape),
             subset=candidate.subset,
             scores=candidate.scores,
         )
@@ -618,7 +620,7 @@ class CandidateFinder:
         *,
         subset: str = "",
     ) -> Placement:
-        """Make a new placement that begins now."""
+        """Make a new placement that begins now; it is paid for by what its cluster gives for a GPU."""
         return lifecycle.new_placement(
             template,
             policy,
@@ -626,7 +628,7 @@ class CandidateFinder:
             self._now,
             cluster=cluster,
             replicas=replicas,
-            shape=shape,
+            shape=recorded_shape(shape, self._observed.clusters.get(cluster)),
             subset=subset,
             began_at=self._inputs.began_at(template.workload, cluster, subset),
         )

@@ -9,12 +9,14 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from reconciler.core.capacity.gpu_models import gpus_of_pod
+from reconciler.core.capacity.gpu_slices import with_gpu_share
 from reconciler.core.capacity.units import PlacementUnit
 from reconciler.core.cost.prices import price_of
 from reconciler.core.cost.rate import HourlyRate, hourly_rate
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.ledger.proposal_record import as_written
 from reconciler.model.approval import ApprovalRule, BurstProposal, ProposalEnd, ProposedPlacement
+from reconciler.model.capacity import WHOLE
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.placement import Placement, Restraint
 from reconciler.model.plan import Change, Reason, Refusal, Suppressed
@@ -84,7 +86,6 @@ def proposed_placements(inputs: PassInput, bursts: Iterable[Change]) -> tuple[Pr
 
 def _proposed(inputs: PassInput, change: Change) -> ProposedPlacement:
     after, replicas = change.placement, change.growth
-    cluster = inputs.desired.clusters.get(after.cluster)
     return as_written(
         ProposedPlacement(
             cluster=after.cluster,
@@ -92,7 +93,7 @@ def _proposed(inputs: PassInput, change: Change) -> ProposedPlacement:
             replicas=replicas,
             beside=change.replicas_before,
             gpus=gpus_of_pod(after.shape) * after.shape.group_size * replicas,
-            price_per_gpu_hour=None if cluster is None else price_of(cluster, after.shape, inputs.now),
+            price_per_gpu_hour=_price(inputs, after, after.cluster),
             duration=after.expires_at - after.created_at,
         )
     )
@@ -182,8 +183,11 @@ def may_not_move(inputs: PassInput, placement: Placement, cluster: ClusterName) 
 
 
 def _price(inputs: PassInput, placement: Placement, name: ClusterName) -> float | None:
+    """Return the price of what a placement gets for each GPU on a cluster: of a slice, its part."""
     cluster = inputs.desired.clusters.get(name)
-    return None if cluster is None else price_of(cluster, placement.shape, inputs.now)
+    price = None if cluster is None else price_of(cluster, placement.shape, inputs.now)
+    shape = with_gpu_share(placement.shape, inputs.observed.clusters.get(name))
+    return price if price is None or shape.gpu_share == WHOLE else price * float(shape.gpu_share)
 
 
 def describe_places(placements: Sequence[ProposedPlacement]) -> str:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import partial
 
 from reconciler.core.capacity.gangs import GangWorkload, additional_requirements, gang_workloads
+from reconciler.core.capacity.gpu_slices import recorded_shape
 from reconciler.core.capacity.pod_requirements import PodRequirements, PodSet
 from reconciler.core.decide.assign import gang_placement
 from reconciler.core.decide.candidates.finder import CandidateFinder
@@ -65,7 +66,12 @@ def _resize(
     before, after = placement.shape.group_size, shape.group_size
     detail = f"its template makes {count(after, 'pod')} of a replica, {before} before"
     resized = lifecycle.resized_placement(placement, inputs.desired, inputs.now, placement.replicas)
-    resize = Change(action=Action.RESIZE, before=placement, after=replace(resized, shape=shape.recorded), detail=detail)
+    resize = Change(
+        action=Action.RESIZE,
+        before=placement,
+        after=replace(resized, shape=recorded_shape(shape, inputs.observed.clusters.get(placement.cluster))),
+        detail=detail,
+    )
     waits = update_waits(inputs, resize)
     if waits is not None:
         working_plan.suppress(waits)

@@ -10,6 +10,7 @@ from operator import attrgetter
 
 from reconciler.core.capacity.best_fit import tightest_first
 from reconciler.core.capacity.devices import requests_with_devices
+from reconciler.core.capacity.gpu_slices import recorded_shape
 from reconciler.core.capacity.units import PlacementUnit
 from reconciler.core.cost.budgets import describe_used_up
 from reconciler.core.decide.assign import gang_placement
@@ -354,7 +355,8 @@ class ScaleUp:
             )
         before = max(here, key=lambda placement: (placement.created_at, placement.name))
         grown = lifecycle.resized_placement(before, self.inputs.desired, now, before.replicas + candidate.replicas)
-        after = replace(grown, shape=shape.recorded, subset=subset)
+        recorded = recorded_shape(shape, self.inputs.observed.clusters.get(cluster))
+        after = replace(grown, shape=recorded, subset=subset)
         return Change(
             action=Action.RESIZE,
             before=before,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
+from reconciler.core.capacity.gpu_slices import recorded_shape
 from reconciler.core.decide.state.gate import update_waits
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.units import unit_of_workload
@@ -43,7 +44,7 @@ def _update(inputs: PassInput, working_plan: WorkingPlan, workload: WorkloadId) 
             continue
         after = lifecycle.resized_placement(placement, inputs.desired, inputs.now, placement.replicas)
         if shape is not None:
-            after = replace(after, shape=shape.recorded)
+            after = replace(after, shape=recorded_shape(shape, inputs.observed.clusters.get(placement.cluster)))
         resize = Change(action=Action.RESIZE, before=placement, after=after, detail=_detail(before, current))
         waits = update_waits(inputs, resize)
         if waits is not None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Protocol
 
+from reconciler.core.capacity.gpu_slices import recorded_shape
 from reconciler.core.capacity.units import PlacementUnit
 from reconciler.core.decide.assign import gang_placement
 from reconciler.core.decide.assign.assignment import Assignment, SetPods
@@ -174,7 +175,8 @@ def _arrival(
     if before is not None:
         replicas = before.replicas + candidate.replicas
         grown = lifecycle.resized_placement(before, desired, inputs.now, replicas)
-        after = replace(grown, shape=shape.recorded, subset=candidate.subset)
+        recorded = recorded_shape(shape, inputs.observed.clusters.get(candidate.cluster))
+        after = replace(grown, shape=recorded, subset=candidate.subset)
         return Change(action=Action.RESIZE, before=before, after=after, detail=detail, choice=choice, refused=refused)
     made = finder.placement(
         desired.templates[workload],

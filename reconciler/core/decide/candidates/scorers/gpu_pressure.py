@@ -8,15 +8,14 @@ from dataclasses import dataclass
 
 from reconciler.core.capacity.cluster_cache import ClusterCache
 from reconciler.core.capacity.gpu_models import gpus_of_node, gpus_of_pod
+from reconciler.core.capacity.gpu_slices import holds_when_empty, placement_key
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
-from reconciler.core.pods.node_affinity import selects_node
 from reconciler.core.pods.taints import untolerated_taint
-from reconciler.model.capacity import ClusterObservation, Node, Pool, ReplicaShape
+from reconciler.model.capacity import ClusterObservation, ReplicaShape
 from reconciler.model.demand import Demand
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.policy import BurstPolicy, Cluster
-from reconciler.model.units import Resources
 
 GpuPlace = tuple[ClusterName, str]
 """The GPUs of one model on one cluster; the model is as the vendor writes it, empty where it is unknown."""
@@ -97,7 +96,7 @@ class GpuPressure:
 
     def _choice(self, workload: WorkloadId, shape: ReplicaShape) -> GpuChoice:
         policy, order = self._inputs.desired.policies[workload], self._inputs.reach.order(workload)
-        key = id(order), policy.tolerations, tuple(policy.require_labels.items()), _selection(shape)
+        key = id(order), policy.tolerations, tuple(policy.require_labels.items()), placement_key(shape)
         choice = self._choices.get(key)
         if choice is None:
             gpus: dict[GpuPlace, int] = {}
@@ -120,7 +119,7 @@ def _admits(cluster: Cluster, policy: BurstPolicy, shape: ReplicaShape) -> bool:
 
 def _gpus_on(seen: ClusterObservation, shape: ReplicaShape) -> Mapping[str, int]:
     """Count by model the GPUs of a cluster's nodes that a shape can use when they are free."""
-    cache, key = _GPUS.of(seen), _selection(shape)
+    cache, key = _GPUS.of(seen), placement_key(shape)
     if key not in cache:
         if len(cache) >= _MAX_SHAPES:
             cache.clear()
@@ -129,32 +128,9 @@ def _gpus_on(seen: ClusterObservation, shape: ReplicaShape) -> Mapping[str, int]
         wanted |= {seen.extended_resources[name] for name in wanted & seen.extended_resources.keys()}
         for pool in seen.pools:
             for node in pool.nodes:
-                if _holds(node, pool, shape):
+                if holds_when_empty(node, pool, shape):
                     for gpus in gpus_of_node(node, pool):
                         if shape.devices or gpus.resource in wanted:
                             models[gpus.model] += gpus.count or gpus.free
         cache[key] = {model: number for model, number in sorted(models.items()) if number}
     return cache[key]
-
-
-def _holds(node: Node, pool: Pool, shape: ReplicaShape) -> bool:
-    """Tell whether an empty node would take a pod of a shape; a node whose size is unknown would."""
-    labels = {**pool.labels, **node.labels} if node.labels else pool.labels
-    if not selects_node(shape, labels, node.name):
-        return False
-    if untolerated_taint(shape.tolerations, pool.taints + node.taints) is not None:
-        return False
-    sizes = node.allocatable.amounts
-    known = {name: amount for name, amount in shape.requests.amounts.items() if name in sizes}
-    return node.allocatable.holds(Resources(amounts=known)) > 0 if known else True
-
-
-def _selection(shape: ReplicaShape) -> Hashable:
-    """Return a value that is equal for shapes that the same nodes would take if they were empty."""
-    return (
-        tuple(shape.node_selector.items()),
-        shape.node_terms,
-        shape.tolerations,
-        tuple(shape.requests.amounts.items()),
-        bool(shape.devices),
-    )

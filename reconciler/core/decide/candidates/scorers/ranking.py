@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 
+from reconciler.core.capacity.gpu_models import gpus_of_pod
+from reconciler.core.capacity.gpu_slices import gpu_slices, has_slices, has_whole_gpus
 from reconciler.core.decide.candidates.free_capacity import FleetCapacity
 from reconciler.core.decide.candidates.scorers.current_cluster import CurrentCluster
 from reconciler.core.decide.candidates.scorers.gpu_pressure import GpuPressure
@@ -22,6 +24,7 @@ from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.demand import Demand
 from reconciler.model.ids import WorkloadId
+from reconciler.model.placement import ClusterSubset
 from reconciler.model.policy import BurstPolicy
 from reconciler.model.score import Score, ScorerName
 
@@ -49,16 +52,19 @@ class Ranking:
         self._capacity = capacity
         self._pressure = GpuPressure(inputs, working_plan)
         self._ranked: dict[Hashable, tuple[Candidate, ...]] = {}
+        self._sliced: bool | None = None
         self._orders: dict[WorkloadId, tuple[Hashable, tuple[Candidate, ...]]] = {}
 
     def order(self, workload: WorkloadId) -> tuple[Candidate, ...]:
         """Return the clusters that a workload may use, the highest score first, then as its policy has them.
 
         Each has its rank in that order, and its scores. The subsets of a WorkloadSpread and the tiers of a policy keep
-        their order. Where a policy weighs no scorer, this is the very tuple that the fleet's order has.
+        their order. Clusters that give out slices of GPUs come behind the others of their subset and tier where the
+        workload has whole GPUs at home, whatever their score. Where a policy weighs no scorer, and no cluster has
+        slices, this is the very tuple that the fleet's order has.
         """
         candidates, policy = self._inputs.reach.order(workload), self._inputs.desired.policies[workload]
-        if not policy.scoring:
+        if not policy.scoring and not self._have_slices():
             return candidates
         moment, entry = self._moment(policy), self._orders.get(workload)
         if entry is None or entry[0] != moment:
@@ -85,10 +91,38 @@ class Ranking:
             pressure=self._pressure,
         )
         keys = tuple(SCORERS[scorer.name].key(subject) for scorer in policy.scoring)
-        key = id(candidates), policy.scoring, keys
+        slices = self._slices(workload, candidates)
+        key = id(candidates), policy.scoring, keys, slices
         if key not in self._ranked:
-            self._ranked[key] = _ranked(_scored(candidates, policy, subject))
+            behind = dict(zip((candidate.key for candidate in candidates), slices, strict=True)) if slices else {}
+            ranked = _ranked(_scored(candidates, policy, subject), behind) if policy.scoring or behind else candidates
+            self._ranked[key] = ranked
         return self._ranked[key]
+
+    def _have_slices(self) -> bool:
+        """Return whether any cluster has slices of GPUs."""
+        if self._sliced is None:
+            self._sliced = any(map(has_slices, self._inputs.observed.clusters.values()))
+        return self._sliced
+
+    def _slices(self, workload: WorkloadId, candidates: Sequence[Candidate]) -> tuple[int, ...]:
+        """Say of each candidate whether a replica gets whole GPUs (0), either (1), or slices (2).
+
+        Empty where that orders nothing: the nodes at home give it slices as well, or all candidates are equal.
+        """
+        clusters, shape = self._inputs.observed.clusters, self._shape(workload) or self._asked_shape(workload)
+        home = clusters.get(self._inputs.desired.workspaces[workload.workspace].primary)
+        if not self._have_slices() or not has_whole_gpus(home, shape):
+            return ()
+        found = (gpu_slices(clusters.get(candidate.cluster), shape) for candidate in candidates)
+        slices = tuple(0 if each is None else 1 if each.mixed else 2 for each in found)
+        return slices if len({*slices}) > 1 else ()
+
+    def _asked_shape(self, workload: WorkloadId) -> ReplicaShape | None:
+        """Return the shape of the pods of a request that ask for GPUs."""
+        entry = self._inputs.enrolment.entries.get(workload)
+        parts = () if entry is None else entry.needs.parts
+        return next((part.shape for part in parts if gpus_of_pod(part.shape)), None)
 
     def _shape(self, workload: WorkloadId) -> ReplicaShape | None:
         """Return the shape of a replica, from the demand, else from a placement; None where it is unknown."""
@@ -114,12 +148,18 @@ def _scored(candidates: Sequence[Candidate], policy: BurstPolicy, subject: Subje
     return [candidate._replace(scores=tuple(scores)) for candidate, *scores in zip(candidates, *columns, strict=True)]
 
 
-def _ranked(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
+def _ranked(candidates: Sequence[Candidate], behind: Mapping[ClusterSubset, int]) -> tuple[Candidate, ...]:
     subsets: dict[str, int] = {}
     for candidate in candidates:
         subsets.setdefault(candidate.subset, candidate.rank)
     order = sorted(
         candidates,
-        key=lambda candidate: (subsets[candidate.subset], candidate.tier, -candidate.score, candidate.rank),
+        key=lambda candidate: (
+            subsets[candidate.subset],
+            candidate.tier,
+            behind.get(candidate.key, 0),
+            -candidate.score,
+            candidate.rank,
+        ),
     )
     return tuple(candidate._replace(rank=rank) for rank, candidate in enumerate(order, start=1))
