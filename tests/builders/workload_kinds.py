@@ -185,6 +185,20 @@ SAMPLES: dict[str, tuple[Json, Pods]] = {
     "LeaderWorkerSet": (lws(), {8: 8}),
     "LeaderWorkerSet with a leader of its own": (lws(leader=1), {1: 2, 8: 6}),
     "LeaderWorkerSet of leaders alone": (lws(size=1, leader=1), {1: 2}),
+    "DisaggregatedSet": (
+        workload(
+            "disaggregatedset.x-k8s.io/v1",
+            "DisaggregatedSet",
+            {
+                "slices": 2,
+                "roles": [
+                    {"name": "prefill", "spec": lws(2, 2)["spec"]},
+                    {"name": "decode", "spec": lws(1, 4, leader=1)["spec"]},
+                ],
+            },
+        ),
+        {1: 2, 8: 14},
+    ),
     "JobSet": (workload("jobset.x-k8s.io/v1alpha2", "JobSet", {"replicatedJobs": _JOBS}), {0: 1, 8: 8}),
     "PodCliqueSet": (
         workload("grove.io/v1alpha1", "PodCliqueSet", {"replicas": 2, "template": _CLIQUES}),

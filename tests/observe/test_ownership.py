@@ -23,6 +23,7 @@ _OPERATOR = "training.kubeflow.org/operator-name"
 _JOB = "training.kubeflow.org/job-name"
 LABELS: dict[str, dict[str, str]] = {
     "LeaderWorkerSet": {"leaderworkerset.sigs.k8s.io/name": "llm", "leaderworkerset.sigs.k8s.io/group-index": "0"},
+    "DisaggregatedSet": {"disaggregatedset.x-k8s.io/name": "llm", "disaggregatedset.x-k8s.io/slice": "0"},
     "JobSet": {"jobset.sigs.k8s.io/jobset-name": "llm", "jobset.sigs.k8s.io/replicatedjob-name": "workers"},
     "PodCliqueSet": {"app.kubernetes.io/part-of": "llm", "app.kubernetes.io/managed-by": "grove-operator"},
     "Job": {"volcano.sh/job-name": "llm", "volcano.sh/job-namespace": "demo", "volcano.sh/task-spec": "worker"},

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from reconciler.core.workloads import pod_counts
+from reconciler.core.workloads.builtin_kinds import BUILT_IN, NO_KINDS
+from reconciler.core.workloads.pods import read_pods, unknown_field
 from reconciler.model.kubernetes.workload_kind import Count, Group, PodTemplate, WorkloadKind, path
 from reconciler.model.workload import Json
 from reconciler.text.findings import dotted
@@ -171,3 +173,20 @@ def test_a_request_is_refused_for_it_too() -> None:
     (error,) = errors(load({**FLEET, "requests/now.yaml": source}))
     assert error.startswith("requests/now.yaml:")
     assert error.endswith("manifest.spec.replicas: is -2, and no number of pods is below 0 (try 2)")
+
+
+TOPOLOGY = {"type": "ExclusiveSlice", "topology": "cloud.example.com/rack"}
+APART = {"annotations": {"leaderworkerset.sigs.k8s.io/exclusive-topology": "cloud.example.com/rack"}}
+
+
+@pytest.mark.parametrize(
+    ("policy", "metadata"), [(TOPOLOGY, {}), (None, APART)], ids=["its placement policy", "the topology of a role"]
+)
+def test_a_set_of_slices_whose_pods_get_affinities_from_its_controller_is_not_counted(policy: Json, metadata: Json):
+    made = SAMPLES["DisaggregatedSet"][0]
+    first, *others = made["spec"]["roles"]
+    spec = {**made["spec"], "roles": [{**first, "metadata": metadata}, *others]}
+    assert unknown_field(made, BUILT_IN["disaggregatedset.x-k8s.io/DisaggregatedSet"]) is None
+    changed = {**made, "spec": {**spec, **({"placementPolicy": policy} if policy else {})}}
+    assert unknown_field(changed, BUILT_IN["disaggregatedset.x-k8s.io/DisaggregatedSet"]) is not None
+    assert {pods.replicas for pods in read_pods(changed, NO_KINDS)} == {None}

@@ -34,6 +34,7 @@ from reconciler.core.expressions.work import SHORT_WORK, EvaluationBudget
 from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.core.workloads.builtin_kinds import NO_KINDS, Kinds, kind_of
 from reconciler.core.workloads.paths import at
+from reconciler.core.workloads.pods import unknown_field
 from reconciler.core.workloads.replica_count import requests_devices
 from reconciler.errors import Bug
 from reconciler.model.capacity import ClusterObservation, MissingReplicas, ReplicaShape, WorkloadObservation
@@ -414,10 +415,9 @@ def has_chart(spec: DeploySpec) -> bool:
 def has_unknown_pod_count(spec: DeploySpec, kinds: Kinds = NO_KINDS) -> bool:
     """Return whether an applied object makes a gang of an unknown number of pods."""
     return any(
-        at(manifest, unknown_path) is not None
+        unknown_field(manifest, kind) is not None
         for manifest in _applied_manifests(spec)
         if (kind := kind_of(manifest, kinds)) is not None
-        for unknown_path in kind.unknown
     )
 
 

@@ -24,6 +24,7 @@ from reconciler.core.fleet.replica_paths import FIXED, REPLICAS, SHARE, FixedRep
 from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.core.workloads.builtin_kinds import Kinds, kind_of
 from reconciler.core.workloads.paths import at, items, put, within
+from reconciler.core.workloads.pods import unknown_field
 from reconciler.errors import Severity
 from reconciler.model.ids import WorkloadId
 from reconciler.model.kubernetes.workload_kind import Path, WorkloadKind, path
@@ -261,7 +262,7 @@ def _goes_whole(template: WorkloadTemplate, resource: ManifestResource | None, k
     kind = kind_of(resource.manifest, kinds)
     if kind is None:
         return template.group_size is not None
-    if any(at(resource.manifest, field_path) is not None for field_path in kind.unknown):
+    if unknown_field(resource.manifest, kind) is not None:
         return True
     if kind.together is None:
         return template.group_size is not None or has_gang_manifest(template.spec, kinds)

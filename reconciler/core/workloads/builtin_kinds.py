@@ -114,6 +114,7 @@ def sets() -> Iterator[WorkloadKind]:
         marks=(Mark(label="leaderworkerset.sigs.k8s.io/name"),),
         checked="LeaderWorkerSet 060ab4d (2026-08-21)",
     )
+    yield _disaggregated_set()
     jobs = "spec.replicatedJobs.*"
     yield WorkloadKind(
         group="jobset.x-k8s.io",
@@ -162,6 +163,40 @@ def sets() -> Iterator[WorkloadKind]:
         divides=True,
         marks=(Mark(label="app.kubernetes.io/part-of", beside=(("app.kubernetes.io/managed-by", "grove-operator"),)),),
         checked="Grove fcc3b3b (2026-08-19)",
+    )
+
+
+def _disaggregated_set() -> WorkloadKind:
+    """Describe a set of slices, each of which has a LeaderWorkerSet of every role.
+
+    Its own placement policy, and the exclusive topology of a role, give pods affinities that nothing here counts.
+    """
+    roles, slices = "spec.roles.*", path("spec.slices")
+    group = f"{roles}.spec.leaderWorkerTemplate"
+    worker = f"{group}.workerTemplate"
+    counts = (Count(path=slices), Count(path=path(f"{roles}.spec.replicas")))
+    return WorkloadKind(
+        group="disaggregatedset.x-k8s.io",
+        kind="DisaggregatedSet",
+        versions=("v1",),
+        replicas=(slices,),
+        scale=(),
+        templates=(
+            template(f"{group}.leaderTemplate", *counts, instead=worker),
+            template(worker, *counts, Count(path=path(f"{group}.size"), less=1)),
+        ),
+        together=Group(called="slice", counts=(Count(path=slices),), label="disaggregatedset.x-k8s.io/slice"),
+        divides=True,
+        unknown=(
+            path("spec.placementPolicy.topology"),
+            (*path(f"{roles}.metadata.annotations"), "leaderworkerset.sigs.k8s.io/exclusive-topology"),
+            (*path(f"{roles}.metadata.annotations"), "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology"),
+        ),
+        made=("leaderworkerset.x-k8s.io/LeaderWorkerSet",),
+        scaled_below=True,
+        revisions="app",  # its name, the slice and the role
+        marks=(Mark(label="disaggregatedset.x-k8s.io/name"),),
+        checked="LeaderWorkerSet 060ab4d (2026-08-21)",
     )
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from reconciler.core.expressions.dialect import has_expression
 from reconciler.core.workloads.builtin_kinds import NO_KINDS, Kinds, kind_of
 from reconciler.core.workloads.paths import at, items, located, within
-from reconciler.core.workloads.pods import declared_minimum, group_count, pod_count
+from reconciler.core.workloads.pods import declared_minimum, group_count, pod_count, unknown_field
 from reconciler.model.kubernetes.workload_kind import EACH, Count, Path, WorkloadKind
 from reconciler.model.workload import Json
 from reconciler.text.findings import Finding, Loc, shortened
@@ -102,7 +102,7 @@ def _check_order(manifest: Mapping[str, Json], kind: WorkloadKind, loc: Loc) -> 
 
 def _check_single_group(manifest: Mapping[str, Json], kind: WorkloadKind, loc: Loc) -> Iterator[Finding]:
     """Check for an expression in the replicas of an object that makes one group whatever they are."""
-    by = next((field_path for field_path in kind.unknown if at(manifest, field_path) is not None), None)
+    by = unknown_field(manifest, kind)
     for field_path in kind.replicas if by is not None else ():
         value = at(manifest, field_path)
         if by is not None and isinstance(value, str) and has_expression(value):

@@ -76,7 +76,7 @@ def read_pods(
         raise ValueError(f"nothing is known of {kind.kind} {version}")
     if not kind.templates:
         raise LookupError(f"the pods of {kind.kind} are unknown")
-    unsure = any(at(manifest, unknown_path) is not None for unknown_path in kind.unknown)
+    unsure = unknown_field(manifest, kind) is not None
     for place in pod_template_sites(manifest, declared):
         spec = _spec(manifest, place, declared, others)
         if spec is None:
@@ -84,6 +84,19 @@ def read_pods(
         replicas = 0 if _stays_suspended(manifest, kind) else _pods_of(manifest, place)
         least = _minimum(manifest, place) if replicas else None
         yield TemplatePods(place=place, spec=spec, replicas=None if unsure else replicas, least=least)
+
+
+def unknown_field(manifest: Mapping[str, Json], kind: WorkloadKind) -> Path | None:
+    """Return the field of an object with which the size of its groups is unknown; None without one."""
+    return next(
+        (
+            field_path
+            for field_path in kind.unknown
+            for item in items(manifest, field_path)
+            if at(manifest, within(field_path, item, field_path)) is not None
+        ),
+        None,
+    )
 
 
 def pod_labels_path(manifest: Mapping[str, Json], place: PodTemplateSite) -> Path:
@@ -160,7 +173,7 @@ def pods_of_group(manifest: Mapping[str, Json], kind: WorkloadKind, place: PodTe
 
 def pod_count(manifest: Mapping[str, Json], kind: WorkloadKind) -> int | None:
     """Count the pods of all templates of an object that is not suspended; None where unknown."""
-    if any(at(manifest, unknown_path) is not None for unknown_path in kind.unknown):
+    if unknown_field(manifest, kind) is not None:
         return None
     sites = (place for place in _sites(manifest, kind) if not place.template.optional or _is_described(manifest, place))
     counts = [_pods_of(manifest, site) for site in sites]
@@ -197,8 +210,9 @@ def _pattern(template: PodTemplate) -> Path:
 
 def _spec_path(manifest: Mapping[str, Json], template: PodTemplate, item: Path) -> Path:
     """Return the path of the pod spec of a template: `instead` where only that exists."""
-    own = within(template.spec, item, _pattern(template))
-    return template.instead if template.instead and at(manifest, own) is None else own
+    pattern = _pattern(template)
+    own = within(template.spec, item, pattern)
+    return within(template.instead, item, pattern) if template.instead and at(manifest, own) is None else own
 
 
 def _spec(

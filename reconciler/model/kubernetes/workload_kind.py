@@ -162,7 +162,7 @@ class WorkloadKind:
     suspended: tuple[Path, ...] = ()
     """Fields that suspend an object when true: it makes no pods then."""
     unknown: tuple[Path, ...] = ()
-    """Fields with which an object makes one group of pods, of unknown size beforehand."""
+    """Fields with which an object makes one group of pods, of unknown size beforehand; for a ``*`` in any item."""
     made: tuple[str, ...] = ()
     """Kinds of objects that stand between an object and its pods, as ``group/Kind``, without those of Kubernetes."""
     scaled_below: bool = False
