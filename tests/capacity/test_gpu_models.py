@@ -247,3 +247,35 @@ def test_a_model_is_the_same_however_it_is_spelt(asked: str, model: str, same: b
 )
 def test_a_model_is_of_a_kind_by_its_name_or_a_word_of_it(asked: str, model: str, named: bool) -> None:
     assert matches_model(asked, model) is named
+
+
+@pytest.mark.parametrize(
+    ("asked", "model", "memory", "named"),
+    [
+        ("A100-80GB", "NVIDIA-A100-SXM4-80GB", 80, True),
+        ("A100-80GB", "NVIDIA-A100-80GB-PCIe", 80, True),
+        ("A100 80GB", "NVIDIA-A100-SXM4-40GB", 40, False),
+        ("A100-40GB", "NVIDIA-A100-SXM4-80GB", 40, False),  # the model says its own
+        ("A100-PCIe-80GB", "NVIDIA-A100-80GB-PCIe", 80, True),
+        ("A100-SXM4", "NVIDIA-A100-80GB-PCIe", 80, False),
+        ("H100-HBM3", "NVIDIA-H100-80GB-HBM3", 80, True),
+        ("RTX-A6000", "NVIDIA-RTX-A6000", 48, True),
+        ("rtx_a6000", "NVIDIA-RTX-A6000", 48, True),
+        ("RTX-6000", "NVIDIA-RTX-PRO-6000-Blackwell-Server-Edition", 96, False),
+        ("RTX-PRO-6000", "NVIDIA-RTX-PRO-6000-Blackwell-Server-Edition", 96, True),
+        ("RTX-6000", "NVIDIA-RTX-A6000", 48, False),
+        ("A6000-RTX", "NVIDIA-RTX-A6000", 48, False),
+        ("A10-24GB", "NVIDIA-A10", 24, True),
+        ("A10-24GB", "NVIDIA-A10", 0, False),
+        ("A10-24GB", "NVIDIA-A10G", 24, False),
+        ("L40-48GB", "NVIDIA-L40S", 48, False),
+        ("MI300X-192GB", "AMD_Instinct_MI300X_OAM", 192, True),
+        ("Instinct MI300X", "AMD_Instinct_MI300X_OAM", 192, True),
+        ("80GB", "NVIDIA-A100-SXM4-80GB", 80, True),
+        ("80GB-80GB", "NVIDIA-A100-SXM4-80GB", 80, False),
+        ("A100-80GB", "NVIDIA-A100-SXM4-80GB-SHARED", 80, True),
+        ("", "NVIDIA-A100-SXM4-80GB", 80, False),
+    ],
+)  # fmt: skip # a table, a row a line
+def test_several_words_of_a_model_name_it_in_their_order(asked: str, model: str, memory: int, named: bool) -> None:
+    assert matches_model(asked, model, memory) is named

@@ -56,6 +56,8 @@ def test_dedicated_nodes_of_different_sizes_all_do() -> None:
         (GpuAsk(gpus=1, shape="nvidia l40s"), True),
         (GpuAsk(gpus=1, shape="L40S"), True),
         (GpuAsk(gpus=1, shape="L40"), False),
+        (GpuAsk(gpus=1, shape="L40S-48GB"), True),
+        (GpuAsk(gpus=1, shape="L40S-80GB"), False),
         (GpuAsk(gpus=1, memory=48), True),
         (GpuAsk(gpus=1, memory=80), False),
         (GpuAsk(gpus=1, instance_type="g6e.12xlarge"), True),

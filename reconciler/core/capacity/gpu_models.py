@@ -38,6 +38,8 @@ _MODELS = {
 }
 """Labels with the model of a vendor's GPUs, the most specific first."""
 _NOMINAL = re.compile(r"(?<![0-9])([0-9]{1,4})\s?GB(?![a-z])", re.IGNORECASE)
+_SIZE = re.compile(r"[0-9]{1,4}gb")
+"""A word of a normalized model that is its memory."""
 _PARTITION = re.compile(r"(?!spx)([a-z]px)_nps[0-9]+")
 """Resources of AMD's partitions, but the mode in which a GPU is in one piece."""
 _PARTITIONS = {"dpx": 2, "tpx": 3, "qpx": 4, "cpx": 8}
@@ -141,10 +143,25 @@ def same_model(asked: str, model: str) -> bool:
     return _normalize(asked) == _normalize(model)
 
 
-def matches_model(asked: str, model: str) -> bool:
-    """Return whether a model is of a kind by its name or a word of it, as ``H100``; its time slices are too."""
-    whole = _normalize(model).removesuffix(_SHARED)
-    return same_model(asked, model) or _normalize(asked) in (whole, *whole.split("-"))
+def matches_model(asked: str, model: str, memory: int = 0) -> bool:
+    """Return whether a model is of a kind by its name or by words of it, as ``H100``; its time slices are too.
+
+    Several words stand side by side in the model, as ``RTX-A6000``, but for the memory, as in ``A100-80GB``: that is
+    anywhere in the model, or the `memory` of its GPUs in GB.
+    """
+    if same_model(asked, model):
+        return True
+    words = _normalize(model).removesuffix(_SHARED).split("-")
+    wanted = _normalize(asked).split("-")
+    sizes = [word for word in wanted if _SIZE.fullmatch(word)]
+    named = [word for word in wanted if word not in sizes]
+    if not named:
+        return len(wanted) == 1 and wanted[0] in words
+    others = [word for word in words if not _SIZE.fullmatch(word)]
+    begins = range(len(others) - len(named) + 1)
+    return any(others[begin : begin + len(named)] == named for begin in begins) and all(
+        size in words or (len(others) == len(words) and size == f"{memory}gb") for size in sizes
+    )
 
 
 def _normalize(model: str) -> str:

@@ -80,7 +80,12 @@ def may_have_gpus(ask: GpuAsk, seen: ClusterObservation) -> bool:
     """Return whether some GPUs of a cluster may be the requested ones; a label that no node has contradicts nothing."""
     kinds = _GPU_KINDS.of(seen)
     return not kinds or any(
-        (not ask.shape or not kind.gpus.model or _words(ask.shape) <= _words(kind.gpus.model))
+        (
+            not ask.shape
+            or not kind.gpus.model
+            or _words(ask.shape) <= _words(kind.gpus.model)
+            or matches_model(ask.shape, kind.gpus.model, kind.gpus.memory)
+        )
         and (not ask.instance_type or kind.instance_type in ("", ask.instance_type))
         and (not kind.gpus.memory or kind.gpus.memory >= ask.memory)
         for kind in kinds
@@ -125,8 +130,9 @@ _GPU_KINDS = ClusterCache(_gpu_kinds)
 
 
 def _matches(ask: GpuAsk, kind_of_node: _GpuKind) -> bool:
-    named = bool(ask.shape) and (same_model if kind_of_node.gpus.part else matches_model)(
-        ask.shape, kind_of_node.gpus.model
+    gpus = kind_of_node.gpus
+    named = bool(ask.shape) and (
+        same_model(ask.shape, gpus.model) if gpus.part else matches_model(ask.shape, gpus.model, gpus.memory)
     )
     return (
         (named or not (ask.shape or kind_of_node.gpus.part))
