@@ -25,7 +25,7 @@ PARTS = {
         CAPACITY
         | CONTROLLERS
         | SIGNALS
-        | {Resource.TEMPLATES, Resource.NODE_POOLS, Resource.RUNTIMES, Resource.CLUSTER_RUNTIMES}
+        | {Resource.TEMPLATES, Resource.EVENTS, Resource.NODE_POOLS, Resource.RUNTIMES, Resource.CLUSTER_RUNTIMES}
         | custom_resources(
             WorkloadRef(namespace="demo", name="any", kind=kind.kind, group=kind.group) for kind in BUILT_IN.values()
         ),

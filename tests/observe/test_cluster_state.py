@@ -581,9 +581,10 @@ def test_only_what_the_workloads_call_for_is_watched() -> None:
         Resource.DEPLOYMENTS,
         Resource.REPLICA_SETS,
         Resource.TEMPLATES,
+        Resource.EVENTS,
         *SIGNALS - {Resource.QUEUED},
     }
-    assert needed_resources({ANY}) == set(CAPACITY | CONTROLLERS | SIGNALS | {Resource.TEMPLATES})
+    assert needed_resources({ANY}) == {*CAPACITY, *CONTROLLERS, *SIGNALS, Resource.TEMPLATES, Resource.EVENTS}
 
 
 # size

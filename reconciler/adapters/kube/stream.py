@@ -144,8 +144,9 @@ class Stream:
         self._paths = resource.paths(options.namespace)
         selector = options.selector or resource.selector
         self._selected: dict[str, object] = {"labelSelector": selector} if selector else {}
-        if options.name:
-            self._selected["fieldSelector"] = f"metadata.name={options.name}"
+        fields = f"metadata.name={options.name}" if options.name else resource.fields
+        if fields:
+            self._selected["fieldSelector"] = fields
         self._limit = min(options.page or pace.page, pace.page)
         self._path = ""
         self._version = ""

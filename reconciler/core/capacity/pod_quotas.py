@@ -81,6 +81,13 @@ class PodQuotas:
         )
         return None if charge is None or number >= pods else self._describe(charge, name, number)
 
+    def used_up(self, shape: ReplicaShape) -> tuple[ResourceQuota, ...]:
+        """Return the quotas that leave too little for one pod of a shape; none where other rules refuse it anyway."""
+        if not shape.admission or not self._seen.quotas:
+            return ()
+        charges, _ = self._answer(shape)
+        return tuple(charge.quota for number, charge, _ in self._numbers(charges) if not number)
+
     def take(self, shape: ReplicaShape, pods: int) -> None:
         """Count more pods as used, or with a negative number fewer."""
         if pods and shape.admission and self._seen.has_pod_bounds:

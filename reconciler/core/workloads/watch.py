@@ -50,6 +50,11 @@ class ServedResource:
     """The label selector of the objects that count; empty for all."""
 
     @property
+    def fields(self) -> str:
+        """The field selector of the objects that are watched; empty for all."""
+        return ""
+
+    @property
     def optional(self) -> bool:
         """Whether a cluster may do without: the group need not be served, and the right need not be granted."""
         return self.gap.absent is not Effect.UNSEEN

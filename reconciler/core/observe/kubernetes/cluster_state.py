@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
@@ -20,6 +21,7 @@ from reconciler.core.observe.kubernetes.live_objects import LiveObjects
 from reconciler.core.observe.kubernetes.members import Controllers, FollowedWorkloads, PodSums
 from reconciler.core.observe.kubernetes.ownership import BUILT_IN_MARKS, Marks
 from reconciler.core.observe.kubernetes.placed_objects import PlacedObjects
+from reconciler.core.observe.kubernetes.quota_refusals import QuotaRefusals, read_failed_creation
 from reconciler.core.observe.kubernetes.record_store import RecordStore
 from reconciler.core.observe.kubernetes.replica_asks import AskRecord, by_owner
 from reconciler.core.observe.kubernetes.resources import (
@@ -91,6 +93,7 @@ class ClusterState:
         self._classes = RecordStore(read_class, ChangeEffect.CAPACITY)
         self._runtime_classes = RecordStore(read_runtime_class, ChangeEffect.CAPACITY)
         self._limit_ranges = RecordStore(read_limit_range, ChangeEffect.CAPACITY)
+        self._failed_creations = RecordStore(read_failed_creation, ChangeEffect.DEMAND, self._followed)
         self._quotas = RecordStore(read_resource_quota, ChangeEffect.CAPACITY)
         self._priority_classes = RecordStore(read_default_priority_class, ChangeEffect.CAPACITY)
         self._node_pools = RecordStore(read_node_pool, ChangeEffect.CAPACITY)
@@ -108,6 +111,7 @@ class ClusterState:
             Resource.RUNTIME_CLASSES: self._runtime_classes,
             Resource.LIMIT_RANGES: self._limit_ranges,
             Resource.QUOTAS: self._quotas,
+            Resource.EVENTS: self._failed_creations,
             Resource.PRIORITY_CLASSES: self._priority_classes,
             Resource.NODE_POOLS: self._node_pools,
             **self._kueue.parts,
@@ -246,18 +250,22 @@ class ClusterState:
         self._pods.ours.disregard_ends({resource.owning for resource in self._placed if resource in unknown})
         self._pods.ours.forget_ends(at)
         classes = sorted(self._classes.records.items()) if devices_known else []
+        admission = self._admission(cluster, at, unknown)
+        events = () if Resource.EVENTS in unknown else self._failed_creations.records.values()
+        refusals = QuotaRefusals(admission, events)
+        specs = {
+            _owner_of(custom, key): record
+            for custom, part in self._specs.items()
+            for key, record in part.records.items()
+        }
         members = Members(
             pods=self._pods.pods,
             by_owner=self._pods.by_owner,
-            controllers=self._controllers,
+            controllers=refusals.of_controllers(self._controllers, self._pods.pods, self._pods.by_owner),
             asks=by_owner(self._asks.values()),
             templates=self._templates.records,
             is_open=self._room.is_open,
-            specs={
-                _owner_of(custom, key): record
-                for custom, part in self._specs.items()
-                for key, record in part.records.items()
-            },
+            specs=refusals.of_customs(specs, self._controllers, self._pods.by_owner),
             complete=_CONTROLLED.union(custom.owning for custom in self._specs.keys() - unknown),
             starts=self._queue.starts(),
             reservations=self._queue.reservations(),
@@ -268,9 +276,8 @@ class ClusterState:
         if Resource.QUEUED not in unknown:
             progress = self._queue.progress(progress)
         workloads = tuple(observe_workloads(self._followed.refs, members))
-        return ClusterObservation(
-            cluster=cluster,
-            observed_at=at,
+        return replace(
+            admission,
             pools=self._room.pools(self._devices() if devices_known else {}),
             closed=self._room.closed(),
             workloads=workloads,
@@ -290,6 +297,16 @@ class ClusterState:
             unfinished=progress.unfinished,
             device_classes={name: record.selectors for name, record in classes},
             extended_resources=extended_resources(dict(classes)),
+            node_pools=None if Resource.NODE_POOLS in unknown else self._known_node_pools(),
+            queues=self._kueue.queues(unknown),
+            reserved={} if Resource.QUEUED in unknown else self._queue.reserved(),
+        )
+
+    def _admission(self, cluster: ClusterName, at: datetime, unknown: AbstractSet[Watched]) -> ClusterObservation:
+        """Return a cluster with what it adds to new pods, and what it refuses, and nothing else."""
+        return ClusterObservation(
+            cluster=cluster,
+            observed_at=at,
             runtime_classes=None
             if Resource.RUNTIME_CLASSES in unknown
             else dict(sorted(self._runtime_classes.records.items())),
@@ -303,9 +320,6 @@ class ClusterState:
             priority_class=None
             if Resource.PRIORITY_CLASSES in unknown
             else min(self._priority_classes.records.values(), default=""),
-            node_pools=None if Resource.NODE_POOLS in unknown else self._known_node_pools(),
-            queues=self._kueue.queues(unknown),
-            reserved={} if Resource.QUEUED in unknown else self._queue.reserved(),
         )
 
     def _parts_of(self, resource: Watched) -> Iterator[ResourcePart]:

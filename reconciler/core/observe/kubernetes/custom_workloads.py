@@ -70,6 +70,10 @@ class CustomWorkloadRecord:
     # Whether the objects that it makes say how many pods it wants at present, and by what they are revisions.
     scaled_below: bool = False
     revisions: str = ""
+    # Whether its pods run once, so that none is made in the place of one that has ended.
+    runs_once: bool = False
+    # Since when a quota has kept its missing pods from being created.
+    refused: Unscheduled | None = None
 
     @property
     def owners(self) -> tuple[Owner, ...]:
@@ -103,6 +107,7 @@ def read_spec(resource: CustomResource, raw: Json, kinds: Kinds) -> CustomWorklo
         gangs=(groups or 0) if named else 0,
         scaled_below=kind is not None and kind.scaled_below,
         revisions=kind.revisions if kind is not None else "",
+        runs_once=kind is not None and kind.once,
     )
     if ended or (pods.strange and seen.multikueue):
         return replace(seen, wanted=0)

@@ -49,6 +49,7 @@ class Resource(ServedResource, Enum):
     RUNTIME_CLASSES = ("node.k8s.io", ("v1",), "runtimeclasses", "RuntimeClass", NEVER_EMPTY)
     LIMIT_RANGES = ("", ("v1",), "limitranges", "LimitRange", NEVER_EMPTY)
     QUOTAS = ("", ("v1",), "resourcequotas", "ResourceQuota", OPTIONAL)
+    EVENTS = ("", ("v1",), "events", "Event", OPTIONAL)
     PRIORITY_CLASSES = ("scheduling.k8s.io", ("v1",), "priorityclasses", "PriorityClass", OPTIONAL)
     NODE_POOLS = ("karpenter.sh", ("v1",), "nodepools", "NodePool", NEVER_EMPTY)
     RUNTIMES = (TRAINER, ("v1alpha1",), "trainingruntimes", "TrainingRuntime", OPTIONAL)
@@ -71,6 +72,11 @@ class Resource(ServedResource, Enum):
         self.plural = plural
         self.kind = kind
         self.gap = gap
+
+    @property
+    def fields(self) -> str:
+        """The field selector of the objects that are watched; empty for all."""
+        return "reason=FailedCreate" if self is Resource.EVENTS else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +256,8 @@ def needed_resources(
     `node_pools` says whether NodePools of Karpenter bound the nodes that the cluster may get. Of the `sources` the
     kinds of training runtimes count: others are watched as workloads are.
 
-    Kueue's Workloads tell in every cluster why pods of placements do not start. A reference without a kind may mean
+    Events tell of pods that a quota refuses where the status of their object does not. Kueue's Workloads tell in every
+    cluster why pods of placements do not start. A reference without a kind may mean
     any. The pods of a Deployment belong to its ReplicaSets; those of an unknown kind may belong to it through
     StatefulSets or Jobs. The status of objects of such a kind helps.
     """
@@ -261,7 +268,7 @@ def needed_resources(
     named = {(source.kind, source.group) for source in sources}
     watched |= {resource for resource in TRAINING_RUNTIMES if (resource.kind, resource.group) in named}
     for ref in refs:
-        watched |= SIGNALS | {Resource.TEMPLATES}
+        watched |= SIGNALS | {Resource.TEMPLATES, Resource.EVENTS}
         if ref.kind not in _BY_KIND or foreign_group(ref.kind, ref.group):
             watched |= CONTROLLERS
         elif ref.kind == Resource.DEPLOYMENTS.kind:

@@ -8,7 +8,7 @@ one, for which no room has to be found elsewhere. Where what an object makes is 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 
@@ -17,6 +17,7 @@ from reconciler.core.observe.kubernetes.custom_workloads import CustomWorkloadRe
 from reconciler.core.observe.kubernetes.pod_groups import group_of
 from reconciler.core.observe.kubernetes.pods import PodRecord
 from reconciler.core.observe.kubernetes.resources import Owner
+from reconciler.core.observe.kubernetes.unscheduled import Unscheduled
 from reconciler.model.kubernetes.workload_kind import EACH
 
 ObjectRecord = ControllerRecord | CustomWorkloadRecord
@@ -38,6 +39,8 @@ class Part:
     """By when each pod that is being deleted leaves its room to a successor."""
     makers: tuple[Maker, ...]
     """The objects that create its pods, without those that create the pods of other gangs than these."""
+    refused: Unscheduled | None = None
+    """Why objects with controllers of their own, which create its pods themselves, create no more of them."""
 
     @property
     def running(self) -> int:
@@ -158,7 +161,10 @@ class ObjectTree:
         records = [self._objects.get(owner) for owner in owners]
         gangs = [record.gangs for record in records if isinstance(record, CustomWorkloadRecord)]
         by_gang = owners[0] if gangs and len(owners) == 1 else root
-        return self._made_up(by_gang, wanted, keys, list(self._makers(owners)), sum(gangs))
+        below = (self._objects.get(each) for owner in owners for each in self.below(owner))
+        refused = (record.refused for record in below if isinstance(record, CustomWorkloadRecord))
+        part = self._made_up(by_gang, wanted, keys, list(self._makers(owners)), sum(gangs))
+        return replace(part, refused=next(filter(None, refused), None))
 
     def _made_up(
         self, by_gang: Owner, wanted: int, keys: Iterable[str], makers: Sequence[Maker] = (), gangs: int = 0

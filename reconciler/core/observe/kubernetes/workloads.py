@@ -88,7 +88,7 @@ def observe_workloads(refs: Iterable[WorkloadRef], members: Members) -> Iterator
     tree = members.tree
     everyone = {*members.controllers, *members.by_owner, *tree.owned, *members.starts}
     everyone.update(owner for owner in members.asks if members.exists(owner))
-    everyone.update(owner for owner, record in members.specs.items() if record.unmade is not None)
+    everyone.update(owner for owner, record in members.specs.items() if record.unmade or record.refused)
     released = _releases_by_owner(members, releases) if releases else {}
     called = {owner for owner in everyone if (owner.namespace, owner.name) in named}
     owners = sorted({*called, *released}, key=_rank)
@@ -154,6 +154,8 @@ def _observe(root: Owner, members: Members, followed: Container[Owner]) -> Workl
     if spec is not None and spec.unmade is not None and not tree.pods_below(root):
         waits.append(WaitingReplicas(replicas=wanted, wait=spec.unmade))
         shape = shape or spec.shape
+    if any(part.refused is not None for part in parts) and spec is not None:
+        shape = shape or spec.shape
     leaving = known is not None and known.identity.leaving
     asking = {} if leaving else _asking(root, members, followed)
     waiting, blocked = split_by_room((*waits, *_blocked_by_queues(asking, members)))
@@ -198,6 +200,8 @@ def _waiting(root: Owner, part: Part, members: Members) -> Iterator[WaitingRepli
             uncreated = min(left, missing)
             waiting[unscheduled, group_of(root, maker.groups)] += uncreated
             left -= uncreated
+    if part.refused is not None and left > 0:
+        waiting[part.refused, ""] += left
     for drained in part.draining if waiting else ():
         lacking = [
             key for key, number in waiting.items() if number > 0 and key[0].lacks_room and key[0].since < drained

@@ -1,0 +1,135 @@
+"""Pods that a quota at home keeps from existing, of objects whose status does not say so.
+
+Deployments and ReplicaSets have the condition ReplicaFailure. StatefulSets, Jobs and most kinds with controllers of
+their own have none: their controllers write an Event at most (``FailedCreate``, pkg/controller/statefulset and
+pkg/controller/job of Kubernetes 1.36), and the ResourceQuota shows that it is used up. A quota with enough left for
+another pod keeps none from existing, whatever an Event says: the controller is about to try again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from reconciler.core.capacity.admission_defaults import with_admission_defaults
+from reconciler.core.capacity.pod_quotas import PodQuotas
+from reconciler.core.observe.kubernetes.controllers import ControllerRecord
+from reconciler.core.observe.kubernetes.custom_workloads import CustomWorkloadRecord
+from reconciler.core.observe.kubernetes.pods import PodRecord
+from reconciler.core.observe.kubernetes.resources import Owner, Resource, owner_of
+from reconciler.core.observe.kubernetes.unscheduled import Unscheduled, unscheduled
+from reconciler.core.observe.kubernetes.words.refusals import refusal_wait
+from reconciler.model.capacity import ClusterObservation, ReplicaShape
+from reconciler.model.wait_reason import WaitReason
+from reconciler.model.workload import Json
+from reconciler.text.timestamps import read_moment
+
+FAILED_CREATE = "FailedCreate"
+"""The reason of an Event on a pod that could not be created."""
+_FORBIDDEN = re.compile(r'[\w.]+ "[^"]*" is forbidden: ')
+"""How the API server's own words begin, behind those of the controller."""
+_USED_UP = refusal_wait("exceeded quota: any")
+_MUTE = frozenset({Resource.STATEFUL_SETS.kind, Resource.JOBS.kind})
+"""Kinds of Kubernetes without a condition for pods that are refused."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedCreation:
+    """The record of an Event: a quota has refused pods of an object."""
+
+    owner: Owner
+    since: datetime
+
+
+def read_failed_creation(raw: Json) -> FailedCreation | None:
+    """Read an Event; None for one that is not about a quota. How often it was written since does not matter."""
+    message, about = raw.get("message") or "", raw.get("involvedObject") or {}
+    since = raw.get("firstTimestamp") or raw.get("eventTime") or raw["metadata"].get("creationTimestamp")
+    forbidden = _FORBIDDEN.search(message)
+    if raw.get("reason") != FAILED_CREATE or forbidden is None or not since or not about.get("name"):
+        return None
+    if refusal_wait(message[forbidden.start() :]).reason is not WaitReason.QUOTA:
+        return None
+    kind, namespace, name = (str(about.get(field) or "") for field in ("kind", "namespace", "name"))
+    owner = owner_of(kind, namespace, name, about.get("apiVersion") or "")
+    return FailedCreation(owner=owner, since=read_moment(since))
+
+
+class QuotaRefusals:
+    """Tells since when the quotas of a cluster have kept pods of its objects from existing."""
+
+    def __init__(self, seen: ClusterObservation, events: Iterable[FailedCreation]) -> None:
+        """Take the quotas of a cluster, with what it adds to pods, and the Events of its objects."""
+        self._seen = seen
+        self._quotas = PodQuotas(seen)
+        self._events: dict[Owner, datetime] = {}
+        for event in events:
+            self._events[event.owner] = min(event.since, self._events.get(event.owner, event.since))
+
+    def of(self, owner: Owner, shape: ReplicaShape | None) -> Unscheduled | None:
+        """Return since when a quota has refused pods of an object; None where none does.
+
+        Where no Event tells, that is since the use of such a quota has last changed. Where quotas are unknown, Events
+        alone tell.
+        """
+        told, quotas = self._events.get(owner), self._seen.quotas
+        if quotas is None:
+            return None if told is None else _refused(told)
+        if shape is None or owner.namespace not in quotas:
+            return None
+        full = self._quotas.used_up(with_admission_defaults(shape, self._seen))
+        since = told or max((quota.since for quota in full if quota.since is not None), default=None)
+        return _refused(since) if full and since is not None else None
+
+    def of_controllers(
+        self,
+        controllers: Mapping[Owner, ControllerRecord],
+        pods: Mapping[str, PodRecord],
+        by_owner: Mapping[Owner, Iterable[str]],
+    ) -> Mapping[Owner, ControllerRecord]:
+        """Return the records of controllers, with the refusals of those whose status has none.
+
+        Pods that are being deleted still count in their quota, and leave it to their successors. What makes one pod
+        after the other has not tried the next one while one of them is not ready, unless an Event says so.
+        """
+        if not self._seen.quotas and not self._events:
+            return controllers
+        refused: dict[Owner, ControllerRecord] = {}
+        for owner, record in controllers.items():
+            if owner.kind not in _MUTE or owner.group or record.refused is not None or record.suspended:
+                continue
+            own = [pods[key] for key in by_owner.get(owner, ())]
+            waits = record.ordered and owner not in self._events and not all(pod.ready for pod in own)
+            if len(own) < record.wanted and not waits and (why := self.of(owner, record.shape)) is not None:
+                refused[owner] = replace(record, refused=why)
+        return {**controllers, **refused} if refused else controllers
+
+    def of_customs(
+        self,
+        customs: Mapping[Owner, CustomWorkloadRecord],
+        controllers: Mapping[Owner, ControllerRecord],
+        by_owner: Mapping[Owner, Iterable[str]],
+    ) -> Mapping[Owner, CustomWorkloadRecord]:
+        """Return the records of objects with controllers of their own, with refusals of those that create pods.
+
+        Those that make other objects to create them have no refusals themselves. Of what runs once some pods may have
+        ended, and only where none exists are all of them known to be missing.
+        """
+        if not customs or (not self._seen.quotas and not self._events):
+            return customs
+        makers = {owner for record in controllers.values() for owner in record.owners}
+        makers |= {owner for record in customs.values() for owner in record.owners}
+        refused: dict[Owner, CustomWorkloadRecord] = {}
+        for owner, record in customs.items():
+            own = tuple(by_owner.get(owner, ()))
+            if owner in makers or record.suspended or record.unmade is not None or (record.runs_once and own):
+                continue
+            if len(own) < (record.wanted or 0) and (why := self.of(owner, record.shape)) is not None:
+                refused[owner] = replace(record, refused=why)
+        return {**customs, **refused} if refused else customs
+
+
+def _refused(since: datetime) -> Unscheduled:
+    return unscheduled(_USED_UP, since)

@@ -1,0 +1,209 @@
+"""Pods that a quota at home keeps from existing are missing, whatever the kind, and others are not."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from reconciler.core.observe.kubernetes.cluster_state import ClusterState
+from reconciler.core.observe.kubernetes.resources import Resource, custom_resources, needed_resources
+from reconciler.core.workloads.watch import ChangeEffect
+from reconciler.model.capacity import MissingReplicas, WorkloadObservation
+from reconciler.model.ids import ClusterName
+from reconciler.model.workload import WorkloadRef
+from tests.builders.kube_objects import CREATED, GPU, SINCE, Raw, containers, pod
+
+AT = datetime(2026, 11, 20, 10, 5, tzinfo=UTC)
+QUOTA_CHANGED = "2026-11-20T10:01:00Z"
+REFUSED = f'pods "x" is forbidden: exceeded quota: gpus, requested: requests.{GPU}=1, used: requests.{GPU}=2'
+RESOURCES = {"StatefulSet": Resource.STATEFUL_SETS, "Job": Resource.JOBS}
+
+
+def quota(used: str = "2", hard: str = "2", name: str = f"requests.{GPU}", **spec: Any) -> Raw:
+    changed = {"manager": "kube-apiserver", "subresource": "status", "time": QUOTA_CHANGED}
+    return {
+        "metadata": {
+            "name": "gpus",
+            "namespace": "demo",
+            "creationTimestamp": CREATED,
+            "managedFields": [{"manager": "kubectl", "time": "2026-11-20T10:04:00Z"}, changed],
+        },
+        "spec": {"hard": {name: hard}, **spec},
+        "status": {"hard": {name: hard}, "used": {name: used}},
+    }
+
+
+def event(kind: str, message: str = REFUSED, reason: str = "FailedCreate", name: str = "vllm") -> Raw:
+    return {
+        "metadata": {"name": f"{name}.1", "namespace": "demo"},
+        "reason": reason,
+        "message": f"create Pod vllm-2 in {kind} vllm failed error: {message}",
+        "firstTimestamp": SINCE,
+        "lastTimestamp": "2026-11-20T10:04:50Z",
+        "involvedObject": {"kind": kind, "namespace": "demo", "name": name},
+    }
+
+
+def maker(kind: str, wanted: int = 4, **spec: Any) -> Raw:
+    number = {"parallelism": wanted} if kind == "Job" else {"replicas": wanted}
+    template = {"metadata": {"labels": {"app": "vllm"}}, "spec": {"containers": containers()}}
+    return {"metadata": {"name": "vllm", "namespace": "demo"}, "spec": {**number, "template": template, **spec}}
+
+
+def seen(kind: str, *others: tuple[Resource, Raw], exist: int = 2, **fields: Any) -> WorkloadObservation:
+    """Observe an object of four pods, of which some exist, with other objects."""
+    state = ClusterState(frozenset({WorkloadRef(namespace="demo", name="vllm", kind=kind)}))
+    state.apply(RESOURCES[kind], maker(kind, **fields))
+    for index in range(exist):
+        state.apply(Resource.PODS, pod(f"vllm-{index}", "gpu-1", owner=(kind, "vllm")))
+    for resource, raw in others:
+        state.apply(resource, raw)
+    (workload,) = state.observation(ClusterName("worker-1"), AT).workloads
+    return workload
+
+
+def missing(number: int, since: str = SINCE) -> tuple[MissingReplicas, ...]:
+    cause = "pods refused: quota exceeded"
+    return (MissingReplicas(replicas=number, since=datetime.fromisoformat(since), cause=cause),)
+
+
+PARALLEL = {"StatefulSet": {"podManagementPolicy": "Parallel"}, "Job": {}}
+
+
+@pytest.mark.parametrize("kind", RESOURCES)
+def test_pods_that_an_event_and_a_full_quota_explain_are_missing(kind: str) -> None:
+    told = seen(kind, (Resource.QUOTAS, quota()), (Resource.EVENTS, event(kind)), **PARALLEL[kind])
+    assert told.waiting == missing(2)
+
+
+@pytest.mark.parametrize("kind", RESOURCES)
+def test_a_full_quota_explains_missing_pods_by_itself_since_its_use_has_changed(kind: str) -> None:
+    assert seen(kind, (Resource.QUOTAS, quota()), **PARALLEL[kind]).waiting == missing(2, QUOTA_CHANGED)
+
+
+OTHERS: dict[str, Raw | None] = {
+    "a quota with room": quota(used="1"),
+    "a quota for another resource": quota(name="requests.example.com/gpu"),
+    "a quota for other pods": quota(scopes=["Terminating"]),
+    "no quota": None,
+}
+
+
+@pytest.mark.parametrize("kind", RESOURCES)
+@pytest.mark.parametrize("other", OTHERS)
+def test_a_quota_with_enough_left_explains_no_missing_pod(kind: str, other: str) -> None:
+    raw = OTHERS[other]
+    quotas = [(Resource.QUOTAS, raw)] if raw is not None else []
+    assert seen(kind, *quotas, (Resource.EVENTS, event(kind)), **PARALLEL[kind]).waiting == ()
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        event("StatefulSet", 'pods "x" is forbidden: violates PodSecurity "restricted:latest"'),
+        event("StatefulSet", 'failed calling webhook "policy.example.com"'),
+        event("StatefulSet", reason="FailedScheduling"),
+    ],
+)
+def test_a_refusal_that_is_no_quota_s_is_no_demand(told: Raw) -> None:
+    state = ClusterState(frozenset({WorkloadRef(namespace="demo", name="vllm", kind="StatefulSet")}))
+    assert state.apply(Resource.EVENTS, told) is ChangeEffect.NOTHING
+
+
+def test_an_event_that_is_written_again_changes_nothing() -> None:
+    state = ClusterState(frozenset({WorkloadRef(namespace="demo", name="vllm", kind="Job")}))
+    assert state.apply(Resource.EVENTS, event("Job")) is ChangeEffect.DEMAND
+    assert state.apply(Resource.EVENTS, {**event("Job"), "count": 15, "lastTimestamp": "2026-11-20T10:05:00Z"}) is (
+        ChangeEffect.NOTHING
+    )
+
+
+def test_where_quotas_are_unknown_events_alone_tell() -> None:
+    state = ClusterState(frozenset({WorkloadRef(namespace="demo", name="vllm", kind="Job")}))
+    state.apply(Resource.JOBS, maker("Job"))
+    state.apply(Resource.PODS, pod("vllm-0", "gpu-1", owner=("Job", "vllm")))
+    state.apply(Resource.EVENTS, event("Job"))
+    unknown = frozenset({Resource.QUOTAS})
+    (workload,) = state.observation(ClusterName("worker-1"), AT, unknown).workloads
+    assert workload.waiting == missing(3)
+    (workload,) = state.observation(ClusterName("worker-1"), AT, unknown | {Resource.EVENTS}).workloads
+    assert workload.waiting == ()
+
+
+def test_an_ordered_set_tries_no_pod_before_those_before_it_are_ready() -> None:
+    state = ClusterState(frozenset({WorkloadRef(namespace="demo", name="vllm", kind="StatefulSet")}))
+    state.apply(Resource.STATEFUL_SETS, maker("StatefulSet"))
+    state.apply(Resource.QUOTAS, quota())
+    state.apply(Resource.PODS, pod("vllm-0", "gpu-1", owner=("StatefulSet", "vllm"), ready=False))
+    assert state.observation(ClusterName("worker-1"), AT).workloads[0].waiting == ()
+    state.apply(Resource.PODS, pod("vllm-0", "gpu-1", owner=("StatefulSet", "vllm")))
+    assert state.observation(ClusterName("worker-1"), AT).workloads[0].waiting == missing(3, QUOTA_CHANGED)
+
+
+def test_pods_that_leave_their_quota_to_successors_are_not_missing() -> None:
+    state = ClusterState(frozenset({WorkloadRef(namespace="demo", name="vllm", kind="Job")}))
+    state.apply(Resource.JOBS, maker("Job", 2))
+    state.apply(Resource.QUOTAS, quota())
+    for index in range(2):
+        raw = pod(f"vllm-{index}", "gpu-1", owner=("Job", "vllm"))
+        raw["metadata"] |= {"deletionTimestamp": SINCE} if index else {}
+        state.apply(Resource.PODS, raw)
+    assert state.observation(ClusterName("worker-1"), AT).workloads[0].waiting == ()
+
+
+def test_a_suspended_job_misses_nothing() -> None:
+    assert seen("Job", (Resource.QUOTAS, quota()), exist=0, suspend=True).waiting == ()
+
+
+def custom(kind: str, group: str, spec: Raw, exist: int, *, used: str, hard: str) -> tuple[MissingReplicas, ...]:
+    """Observe an object with a controller of its own, of whose pods some exist."""
+    ref = WorkloadRef(namespace="demo", name="vllm", kind=kind, group=group)
+    state = ClusterState(frozenset({ref}))
+    (resource,) = custom_resources({ref})
+    state.apply(resource, {"metadata": {"name": "vllm", "namespace": "demo"}, "spec": spec})
+    for index in range(exist):
+        version = f"{group}/{resource.versions[0]}"
+        state.apply(Resource.PODS, pod(f"vllm-{index}", "gpu-1", owner=(kind, "vllm"), version=version))
+    state.apply(Resource.QUOTAS, quota(used=used, hard=hard))
+    workloads = state.observation(ClusterName("worker-1"), AT).workloads
+    return workloads[0].waiting if workloads else ()
+
+
+POD = {"spec": {"containers": containers()}}
+CUSTOM: tuple[tuple[str, str, Raw, int], ...] = (
+    # kind, group, spec, the pods that it wants
+    ("CloneSet", "apps.kruise.io", {"replicas": 4, "template": POD}, 4),
+    (
+        "RayCluster",
+        "ray.io",
+        {"headGroupSpec": {"template": POD}, "workerGroupSpecs": [{"groupName": "a", "replicas": 3, "template": POD}]},
+        4,
+    ),
+    ("StatefulSet", "apps.kruise.io", {"replicas": 4, "template": POD}, 4),
+)
+
+
+@pytest.mark.parametrize(("kind", "group", "spec", "wanted"), CUSTOM)
+def test_pods_of_kinds_whose_controllers_create_them_are_missing(kind: str, group: str, spec: Raw, wanted: int) -> None:
+    assert custom(kind, group, spec, 2, used="2", hard="2") == missing(wanted - 2, QUOTA_CHANGED)
+    assert custom(kind, group, spec, 0, used="2", hard="2") == missing(wanted, QUOTA_CHANGED)
+    assert custom(kind, group, spec, 2, used="2", hard="3") == ()
+    assert custom(kind, group, spec, wanted, used="4", hard="4") == ()
+
+
+def test_what_runs_once_misses_pods_only_where_none_exists() -> None:
+    """A worker that has succeeded is created no more."""
+    container = {**containers()[0], "name": "pytorch"}
+    roles = {role: {"replicas": 1, "template": {"spec": {"containers": [container]}}} for role in ("Master", "Worker")}
+    spec = {"pytorchReplicaSpecs": roles}
+    assert custom("PyTorchJob", "kubeflow.org", spec, 0, used="2", hard="2") == missing(2, QUOTA_CHANGED)
+    assert custom("PyTorchJob", "kubeflow.org", spec, 1, used="2", hard="2") == ()
+
+
+def test_events_are_watched_where_workloads_are_followed_by_their_reason() -> None:
+    ref = WorkloadRef(namespace="demo", name="vllm", kind="Job")
+    assert Resource.EVENTS in needed_resources({ref})
+    assert Resource.EVENTS not in needed_resources(())
+    assert Resource.EVENTS.fields == "reason=FailedCreate"
