@@ -195,6 +195,8 @@ def test_rules_about_any_pods_fit_as_many_as_the_scheduler_places(wanted: Raw, n
 def test_rules_that_leave_no_node_are_told(wanted: Raw, said: str) -> None:
     assert counted(THERE, wanted) == 0
     assert why_not(THERE, wanted) == said
+    if said.startswith("wants"):
+        assert ClusterCapacity(seen(THERE)).remedy(shape(wanted)).startswith("change the rules of its pods")
 
 
 def test_pods_of_unknown_labels_on_their_way_are_those_that_a_rule_about_others_may_mean() -> None:

@@ -34,6 +34,7 @@ def test_what_is_refused_is_on_the_page_in_its_words(wanted: Raw, there: list[Ra
 def test_each_of_its_words_is_said_of_something() -> None:
     said = [why_not([node("a", 8, zone="a", pods=there)], wanted) for wanted, there in REFUSED]
     said += [of_files(), of_pods_on_their_way(), of_several_manifests()]
+    said += [replica_shape(pod(**apart(HOST))["spec"]).obstacle]
     assert {words: [words in one for one in said].count(True) for words in WORDS} == dict.fromkeys(WORDS, 1)
     assert len(WORDS) == len(said)
 

@@ -179,8 +179,13 @@ class Cluster:
         name: str = "",
         labels: Mapping[str, str] | None = None,
         ports: Iterable[int] = (),
+        affinity: Json = None,
+        leaving: bool = False,
     ) -> None:
-        """Put somebody else's pod on a node, past the scheduler, to use these resources and host ports up."""
+        """Put somebody else's pod on a node, past the scheduler, to use these resources and host ports up.
+
+        One that is `leaving` has been deleted, and a finalizer keeps it.
+        """
         self.ensure_namespace(namespace)
         container = {
             "name": "busy",
@@ -188,13 +193,19 @@ class Cluster:
             "resources": {"requests": dict(requests), "limits": {k: v for k, v in requests.items() if "/" in k}},
             "ports": [{"containerPort": port, "hostPort": port} for port in ports],
         }
-        pod = {
+        pod: Json = {
             "apiVersion": "v1",
             "kind": "Pod",
             "metadata": {"name": name or f"busy-{node}", "labels": dict(labels or {})},
             "spec": {"nodeName": node, "containers": [container], "tolerations": [{"operator": "Exists"}]},
         }
-        self.create(f"/api/v1/namespaces/{namespace}/pods", pod)
+        if affinity:
+            pod["spec"]["affinity"] = affinity
+        if leaving:
+            pod["metadata"]["finalizers"] = ["overspill.dev/kept"]
+        made = self.create(f"/api/v1/namespaces/{namespace}/pods", pod)
+        if leaving:
+            self.call("DELETE", f"/api/v1/namespaces/{namespace}/pods/{made['metadata']['name']}")
 
     def ensure_namespace(self, name: str) -> None:
         """Make a namespace unless it is there."""

@@ -11,7 +11,7 @@ from reconciler.core.capacity.cluster import ClusterCapacity
 from reconciler.core.observe import observation_file
 from reconciler.core.pods.pod_shape import replica_shape
 from reconciler.core.schema import yaml
-from reconciler.model.capacity import ReplicaShape
+from reconciler.model.capacity import ClusterObservation, ReplicaShape
 from tests.e2e.api_server import Json
 from tests.e2e.control_plane import Cluster
 
@@ -83,8 +83,9 @@ class Mix:
         else:
             self._add_rules(chance)
 
-    def fitting(self) -> int:
+    def fitting(self, seen: ClusterObservation | None = None) -> int:
         """Count the replicas that Overspill would send here, by the way that files take."""
+        del seen
         file = {
             "apiVersion": "overspill.dev/v1alpha1",
             "kind": "Observation",
@@ -232,3 +233,83 @@ class Mix:
             "labelSelector": {"matchLabels": {"app": self.name}},
         } | chance.choice(({}, {}, {"minDomains": 3}, {"nodeTaintsPolicy": "Honor"}))
         self.spec.setdefault("topologySpreadConstraints", []).append(constraint)
+
+
+class NeighbourMix(Mix):
+    """A mix whose replicas have rules about any pods, which are on its nodes: their own kind, others, leaving ones.
+
+    A selector names its mix where pods of other mixes could decide something.
+    """
+
+    def fitting(self, seen: ClusterObservation | None = None) -> int:
+        """Count the replicas that Overspill would send to a cluster, by what its API server lists."""
+        assert seen is not None
+        return ClusterCapacity(seen).count(self._shape(), 1 if self.apart else LIMIT)
+
+    def make(self, cluster: Cluster) -> None:
+        """Make the nodes, and the pods on them."""
+        for node in self.nodes:
+            cluster.add_node(
+                node["name"],
+                allocatable=node["allocatable"],
+                labels=node["labels"],
+                taints=node["taints"],
+                cordoned=node["cordoned"],
+            )
+            for number, there in enumerate(node["pods"]):
+                cluster.occupy(node["name"], {"cpu": "100m"}, name=f"busy-{node['name']}-{number}", **there)
+
+    def _node(self, name: str, chance: random.Random) -> dict[str, Json]:
+        node = super()._node(name, chance)
+        node["pods"] = [self._neighbour(chance) for _ in range(chance.choice((0, 1, 1, 2)))]
+        return node
+
+    def _neighbour(self, chance: random.Random) -> dict[str, Any]:
+        labels = {"mix": self.name, "part": chance.choice(("db", "db", "web"))}
+        labels |= chance.choice(({}, {"team": "a"}, {"team": "b"}, {"app": self.name}))
+        keeps = {"topologyKey": chance.choice((HOST, self.zone)), "labelSelector": {"matchLabels": {"app": self.name}}}
+        keeps |= chance.choice(({"namespaces": [NAMESPACE]}, {"namespaceSelector": {}}))
+        repels = chance.random() < 0.06
+        return {
+            "namespace": NAMESPACE if chance.random() < 0.8 else "others",
+            "labels": labels,
+            "affinity": {"podAntiAffinity": {REQUIRED: [keeps]}} if repels else None,
+            "leaving": chance.random() < 0.12,
+        }
+
+    def _add_rules(self, chance: random.Random) -> None:
+        """Add one rule or two."""
+        self.group, self.kind = 1, "join"
+        self.labels |= {"mix": self.name, "team": "a"}
+        kinds = [chance.choice(("podAffinity", "podAntiAffinity", "spread")) for _ in range(chance.choice((1, 1, 2)))]
+        for kind in kinds:
+            key = chance.choice((HOST, self.zone, self.zone))
+            if kind != "spread":
+                self.spec["affinity"].setdefault(kind, {}).setdefault(REQUIRED, []).append(
+                    {"topologyKey": key, **self._about(chance), **self._spaces(chance)}
+                )
+            elif key not in [one["topologyKey"] for one in self.spec.get("topologySpreadConstraints", [])]:
+                self._spread(key, chance)
+                self.spec["topologySpreadConstraints"][-1] |= self._about(chance, spread=True)
+
+    def _about(self, chance: random.Random, *, spread: bool = False) -> dict[str, Json]:
+        """Say which pods a rule is about."""
+        own = {"mix": self.name}
+        matched = chance.choice(({"part": "db"}, {"part": "db"}, {"part": "web"}, {"app": self.name}, {}))
+        selector: Json = {"matchLabels": own | matched}
+        if chance.random() < 0.2:
+            selector["matchExpressions"] = [
+                {"key": "part", **chance.choice(({"operator": "NotIn", "values": ["db"]}, {"operator": "Exists"}))}
+            ]
+        if chance.random() < 0.1:
+            return {"labelSelector": chance.choice((None, {})) if spread else None}
+        keys = chance.choice(({}, {}, {"matchLabelKeys": ["team"]}, {"mismatchLabelKeys": ["team"]}))
+        return {"labelSelector": selector} | ({} if spread and "mismatchLabelKeys" in keys else keys)
+
+    @staticmethod
+    def _spaces(chance: random.Random) -> dict[str, Json]:
+        """Say which namespaces a term is about."""
+        others = {"matchLabels": {"kubernetes.io/metadata.name": "others"}}
+        return chance.choice(
+            ({}, {}, {}, {"namespaces": ["others"]}, {"namespaceSelector": {}}, {"namespaceSelector": others})
+        )

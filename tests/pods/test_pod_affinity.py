@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -173,6 +174,27 @@ def test_a_pod_that_leaves_holds_its_place_and_counts_in_no_spread() -> None:
     )
     joined = replica_shape(pod(**together(ZONE))["spec"], {"labels": LABELS, "namespace": "llm"})
     assert (room.count(alone, 9), room.count(spread, 9), room.count(joined, 9)) == (1, 9, 0)
+
+
+def test_a_pod_that_a_node_is_nominated_for_counts_as_there_and_as_not_there() -> None:
+    expected = PodOnNode(namespace="llm", labels=tuple(LABELS.items()), leaving=True, expected=True)
+    there = seen([node("a", 8, zone="a"), node("b", 8, zone="b")])
+    (pool,) = there.pools
+    first, *others = pool.nodes
+    there = replace(there, pools=(replace(pool, nodes=(replace(first, pods=(expected,)), *others)),))
+    fits = {
+        name: ClusterCapacity(there).count(replica_shape(each["spec"], {"labels": LABELS, "namespace": "llm"}), 99)
+        for name, each in {
+            "apart": pod(**apart(HOST)),
+            "spread": pod(topologySpreadConstraints=[evenly(ZONE)]),
+            "together": pod(**together(ZONE)),
+        }.items()
+    }
+    assert fits == {"apart": 1, "spread": 0, "together": 0}
+
+
+def test_rules_of_pods_whose_labels_are_not_known_are_no_guess() -> None:
+    assert "by labels that are not known" in replica_shape(pod(**apart(HOST))["spec"]).obstacle
 
 
 def server(name: str, labels: Raw, **spec: Any) -> Json:

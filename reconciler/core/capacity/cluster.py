@@ -46,7 +46,7 @@ from reconciler.core.capacity.pod_anti_affinity import (
     repels,
 )
 from reconciler.core.capacity.pod_quotas import PodQuotas
-from reconciler.core.capacity.shortfall import Shortfall
+from reconciler.core.capacity.shortfall import OTHER_PODS, Shortfall
 from reconciler.core.capacity.topology_spread import NodeInfo
 from reconciler.core.pods.gpu_parts import WHOLE_GPUS_REMEDY, shares_gpu
 from reconciler.core.pods.node_affinity import describe_node_selector, selects_node
@@ -586,9 +586,10 @@ class ClusterCapacity:
             return Shortfall(message=REPELLED_BY_EXISTING_PODS)
         obstacle = self._devices.obstacle(shape, (stock for node in admitted for stock in node.devices))
         if shape.rules is not None and not obstacle:
-            obstacle = topology_spread.rules_obstacle(
-                shape, shape.rules, self._seats(shape, shape.group_size), self._moving_pods()
-            )
+            rules, seats = shape.rules, self._seats(shape, shape.group_size)
+            obstacle = topology_spread.rules_obstacle(shape, rules, seats, self._moving_pods())
+            if obstacle and not all(rule.itself for rule in rules.all):
+                return Shortfall(message=obstacle, remedy=OTHER_PODS)
         obstacle = obstacle or (REPELLED_BY_INCOMING_PODS if coming else "")
         message = obstacle or self._too_few_devices(shape, admitted) or describe_shortage(shape, admitted)
         return Shortfall(message=message)

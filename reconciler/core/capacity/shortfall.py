@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 ADD_NODES = "free or add nodes there"
+OTHER_PODS = "change the rules of its pods, or which pods run there that these are about"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,8 +9,9 @@ pods. Of several constraints only the coarsest is counted that way, and a finer 
 which it stops no pod. Where domains cross, as racks that span zones, only one pod is certain. Where it is unknown
 whether a rule means the pods themselves, both are counted, and the lower number holds.
 
-Affinity and anti-affinity heed pods that are being deleted until they are gone; a spread passes them over
-(kubernetes 1.36, pkg/scheduler/framework/plugins/interpodaffinity/filtering.go and .../podtopologyspread/common.go).
+Affinity and anti-affinity heed pods that are being deleted until they are gone; a spread passes them over. A node has
+to pass with and without the pods that it is nominated for (kubernetes 1.36, pkg/scheduler/framework/runtime/
+framework.go, .../plugins/interpodaffinity/filtering.go and .../podtopologyspread/common.go).
 """
 
 from __future__ import annotations
@@ -99,8 +100,10 @@ def uncountable_rules(rules: PodRules, nodes: Sequence[NodeInfo], moving: Iterab
         for pod in node.pods:
             if any(pods.met_by(rule, pod) is None for rule in counted):
                 return AMBIGUOUS_PODS
-            if node.closed and any(rule.heeds_taints and pods.may_be_met(rule, pod) for rule in rules.evenly):
-                return AMBIGUOUS_PODS  # its taints are unknown
+            if (pod.expected or node.closed) and any(
+                (pod.expected or rule.heeds_taints) and pods.may_be_met(rule, pod) for rule in rules.evenly
+            ):
+                return AMBIGUOUS_PODS  # the scheduler counts it both ways, or the taints of its node are unknown
     return ""
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from reconciler.core.pods.namespaces import in_namespaces
 from reconciler.model.capacity import ReplicaShape
-from reconciler.model.kubernetes.requirements import all_met
+from reconciler.model.kubernetes.requirements import NOTHING, all_met
 from reconciler.model.kubernetes.scheduling import HostPort, PodOnNode, PodRule, PodRules
 from reconciler.text.wording import join_names
 
@@ -61,10 +61,12 @@ def describe_rules(rules: PodRules) -> str:
         f"all pods in one {rule.key}" if rule.itself else f"a pod {_with_labels(rule)} in its {rule.key}"
         for rule in rules.together
     ]
+    demands += [f"a node with the label {rule.key}" for rule in rules.evenly if rule.selector == NOTHING]
     demands += [
         f"at most {rule.max_skew} more {'' if rule.itself else f'pods {_with_labels(rule)} '}in one {rule.key}"
         " than in another"
         for rule in rules.evenly
+        if rule.selector != NOTHING
     ]
     demands += [f"host port {port.port}/{port.protocol} to itself" for port in rules.ports]
     return join_names(demands)

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from reconciler.core.expressions.dialect import has_expression
-from reconciler.core.pods.namespaces import NAME_LABEL, in_namespaces
-from reconciler.model.kubernetes.requirements import Requirement, equals, may_meet
+from reconciler.core.pods.namespaces import in_namespaces
+from reconciler.model.kubernetes.requirements import NOTHING, Requirement, equals, may_meet
 from reconciler.model.kubernetes.scheduling import (
     AntiAffinityTerm,
     HostPort,
@@ -46,8 +46,6 @@ _PER_POD = frozenset(
 """Labels that differ from pod to pod or from cluster to cluster for one template."""
 _ADDED = _PER_POD | {"batch.kubernetes.io/job-name", "job-name"}
 """Labels that Kubernetes' own controllers add to the pods of their templates."""
-_NOTHING = (Requirement(key=NAME_LABEL, operator="In"),)
-"""A selector that no labels meet."""
 
 
 class _ObstacleError(Exception):
@@ -59,6 +57,8 @@ class _OwnPod:
 
     def __init__(self, metadata: Json, *, whole: bool) -> None:
         """Take its labels and namespace; `whole` says that nothing but `_ADDED` adds labels."""
+        self.is_known = metadata is not None
+        metadata = metadata or {}
         self.labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key not in _PER_POD}
         self.namespace: str = metadata.get("namespace") or ""
         self._whole = whole
@@ -81,7 +81,7 @@ def pod_rules(spec: Json, metadata: Json = None, *, whole: bool = True) -> tuple
     if not any(spec.get(field) for field in _RULE_FIELDS) and not any(map(_has_ports, _containers(spec))):
         return None, ""
     try:
-        return _rules(spec, _OwnPod(metadata or {}, whole=whole and metadata is not None)), ""
+        return _rules(spec, _OwnPod(metadata, whole=whole)), ""
     except _ObstacleError as error:
         return None, str(error)
 
@@ -110,14 +110,21 @@ def pod_on_node(spec: Json, metadata: Json, *, expected: bool = False) -> PodOnN
             )
         ),
         leaving=expected or "deletionTimestamp" in metadata,
+        expected=expected,
     )
 
 
 @lru_cache(maxsize=8192)
 def _on_node(
-    namespace: str, labels: Labels, ports: tuple[HostPort, ...], keeps: tuple[AntiAffinityTerm, ...], *, leaving: bool
+    namespace: str,
+    labels: Labels,
+    ports: tuple[HostPort, ...],
+    keeps: tuple[AntiAffinityTerm, ...],
+    *,
+    leaving: bool,
+    expected: bool,
 ) -> PodOnNode:
-    return PodOnNode(namespace=namespace, labels=labels, ports=ports, leaving=leaving, keeps=keeps)
+    return PodOnNode(namespace=namespace, labels=labels, ports=ports, leaving=leaving, keeps=keeps, expected=expected)
 
 
 def anti_affinity_terms(terms: Iterable[Json], namespace: str) -> Iterator[AntiAffinityTerm]:
@@ -203,7 +210,7 @@ def _spread_constraints(spec: Json, pod: _OwnPod) -> Iterator[TopologySpreadCons
         selector, wide, itself = _selector(constraint, pod, f"requires an even spread by {key}")
         # The scheduler counts no pods of an empty selector, and none of one that is missing (countPodsMatchSelector).
         if not selector:
-            selector, itself = (selector, None) if wide else (_NOTHING, False)
+            selector, itself = (selector, None) if wide else (NOTHING, False)
         yield TopologySpreadConstraint(
             key=key,
             selector=selector,
@@ -224,7 +231,9 @@ def _selector(term: Json, pod: _OwnPod, what: str) -> tuple[tuple[Requirement, .
     """
     raw = term.get("labelSelector")
     if raw is None:
-        return _NOTHING, False, False
+        return NOTHING, False, False
+    if not pod.is_known:
+        raise _ObstacleError(f"{what} by labels that are not known: only the scheduler can count that")
     if any(has_expression(text) for text in _texts(term)):
         raise _ObstacleError(f"{what} by a label that an expression gives: only the scheduler can count that")
     alike, different = term.get("matchLabelKeys") or (), term.get("mismatchLabelKeys") or ()

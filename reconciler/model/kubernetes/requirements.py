@@ -75,6 +75,10 @@ def equals(key: str, value: str) -> Requirement:
     return Requirement(key=key, operator="In", values=(value,))
 
 
+NOTHING = (Requirement(key="", operator="In"),)
+"""A selector that no labels meet, as one that is missing."""
+
+
 def all_met(requirements: Iterable[Requirement], labels: Mapping[str, str]) -> bool:
     """Return whether labels meet all requirements, as those of a selector: one that asks for nothing is always met."""
     return all(requirement.is_met(labels.get(requirement.key)) for requirement in requirements)

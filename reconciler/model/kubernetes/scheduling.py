@@ -57,6 +57,8 @@ class PodOnNode(NamedTuple):
     """Whether the pod is being deleted."""
     keeps: tuple[AntiAffinityTerm, ...] = ()
     """Terms of its required anti-affinity."""
+    expected: bool = False
+    """Whether the node is only nominated for the pod, which the scheduler counts both as there and as not there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

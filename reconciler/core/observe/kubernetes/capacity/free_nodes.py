@@ -135,4 +135,4 @@ class NodeTracker:
 
 
 def _place(pod: PodOnNode) -> tuple[object, ...]:
-    return *pod[:4], str(pod.keeps)
+    return *pod[:4], str(pod.keeps), pod.expected
