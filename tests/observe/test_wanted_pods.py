@@ -355,6 +355,42 @@ def test_autoscaler_of_what_has_made_an_object_is_one_of_the_object() -> None:
     assert [ask.replicas for ask in home.seen.asks] == [2]
 
 
+def test_autoscaler_of_what_stands_between_an_object_and_its_deployments_is_heard() -> None:
+    """Dynamo's graph makes a component of its own kind, which makes a Deployment that is labelled with the graph."""
+    raw = workload_of("DynamoGraphDeployment v1alpha1")
+    home = Home(raw)
+    labels = {"nvidia.com/dynamo-graph-deployment-name": "model"}
+    component = (raw["apiVersion"], "DynamoComponentDeployment", "model-decode")
+    home.put(made("model-decode", kind="Deployment", owner=component, replicas=2, labels=labels))
+    scaled = scaling("model-decode", "DynamoComponentDeployment", raw["apiVersion"], 2)
+    home.state.apply(Resource.AUTOSCALERS, scaled)
+    assert len(home.seen.asks) == 1
+
+
+def test_autoscaler_of_a_part_of_gangs_asks_for_gangs() -> None:
+    """Two replicas of a set have four pods of the clique, of which the autoscaler wants eight: two replicas more."""
+    raw = workload_of("PodCliqueSet")
+    home = Home({**raw, "spec": {**raw["spec"], "replicas": 2}})
+    labels = {"app.kubernetes.io/part-of": "model", "app.kubernetes.io/managed-by": "grove-operator"}
+    owner = ("PodClique", "model-0-decode")
+    home.pods(*(pod(f"d{index}", "gpu-1", owner=owner, version=raw["apiVersion"], labels=labels) for index in range(4)))
+    home.state.apply(Resource.AUTOSCALERS, scaling("model-0-decode", "PodClique", raw["apiVersion"], 4))
+    assert [ask.replicas for ask in home.seen.asks] == [2]
+
+
+def test_what_an_object_made_that_is_being_deleted_asks_for_nothing() -> None:
+    raw = workload_of("InferenceService")
+    gone = {**raw, "metadata": {**raw["metadata"], "deletionTimestamp": "2026-11-20T10:00:00Z"}}
+    deployment, replica_set = predictor("predictor", 4)
+    home = Home(deployment)
+    home.state.follow(frozenset({home.ref, WorkloadRef(namespace="demo", name="model", kind="InferenceService")}))
+    home.put(replica_set, gone)
+    home.pods(of_predictor("predictor", 0))
+    home.state.apply(Resource.AUTOSCALERS, scaling("predictor", "Deployment", "apps/v1", 4))
+    for found in home.state.observation(ClusterName("worker-1"), AT).workloads:
+        assert (found.wanted, found.waiting, found.asks) == (0, (), ())
+
+
 # pods that have room to come
 
 

@@ -96,6 +96,11 @@ class ObjectTree:
                     open_.append(owner)
                     yield owner
 
+    def is_leaving(self, owner: Owner) -> bool:
+        """Return whether an object is being deleted, or what has made it, with which it goes."""
+        records = (self._objects.get(each) for each in (owner, *self.above(owner)))
+        return any(record.identity.leaving for record in records if record is not None)
+
     def made(self, root: Owner) -> list[Owner]:
         """Return the objects that an object makes itself, as a Rollout its ReplicaSets.
 
@@ -120,7 +125,7 @@ class ObjectTree:
         record = self._objects.get(root)
         stated = None if record is None else record.wanted
         # 1. It is being deleted, and asks for nothing.
-        if record is not None and record.identity.leaving:
+        if self.is_leaving(root):
             return [self._part(root, 0, [root])]
         below = isinstance(record, CustomWorkloadRecord) and record.scaled_below
         made = self.made(root) if below or stated is None else []

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import chain
 
-from reconciler.core.capacity.gpu_models import gpus_of_pod
 from reconciler.core.observe.kubernetes.controllers import ControllerRecord
 from reconciler.core.observe.kubernetes.custom_workloads import CustomWorkloadRecord, merge_group
 from reconciler.core.observe.kubernetes.kueue import QueuedRecord, blocked_by_queue
@@ -18,10 +17,10 @@ from reconciler.core.observe.kubernetes.replica_asks import AskRecord
 from reconciler.core.observe.kubernetes.resources import Owner
 from reconciler.core.observe.kubernetes.unscheduled import Unscheduled, WaitingReplicas, split_by_room
 from reconciler.core.observe.kubernetes.wanted_pods import ObjectRecord, ObjectTree, Part
+from reconciler.core.observe.kubernetes.workload_asks import WorkloadAsks
 from reconciler.core.pods.resource_claims import NO_CLAIMS, TemplateRecord, with_claims
 from reconciler.core.workloads.builtin_kinds import WATCHED
 from reconciler.model.capacity import ReplicaShape, WorkloadObservation
-from reconciler.model.signal import ReplicaRequest
 from reconciler.model.workload import WorkloadRef
 
 _ORDER = tuple(kind.kind for kind in WATCHED)
@@ -62,14 +61,10 @@ class Members:
         """The objects with what they make."""
         return ObjectTree(self.objects, self.pods, self.by_owner, self.is_open)
 
-    def exists(self, owner: Owner) -> bool:
-        """Return whether there is such an object, as far as anybody can know."""
-        return owner in self.objects or (owner.kind, owner.group) not in self.complete
-
-    def is_of(self, uid: str, owner: Owner) -> bool:
-        """Return whether what names an object by its uid means this one, and not one of its name before it."""
-        record = self.objects.get(owner)
-        return record is None or not uid or not record.identity.uid or uid == record.identity.uid
+    @cached_property
+    def heard(self) -> WorkloadAsks:
+        """The asks by the objects that they reach."""
+        return WorkloadAsks(self.objects, self.tree, self.asks, self.complete)
 
 
 def observe_workloads(refs: Iterable[WorkloadRef], members: Members) -> Iterator[WorkloadObservation]:
@@ -87,7 +82,7 @@ def observe_workloads(refs: Iterable[WorkloadRef], members: Members) -> Iterator
         return
     tree = members.tree
     everyone = {*members.controllers, *members.by_owner, *tree.owned, *members.starts}
-    everyone.update(owner for owner in members.asks if members.exists(owner))
+    everyone.update(members.heard.targets)
     everyone.update(owner for owner, record in members.specs.items() if record.unmade or record.refused)
     released = _releases_by_owner(members, releases) if releases else {}
     called = {owner for owner in everyone if (owner.namespace, owner.name) in named}
@@ -156,8 +151,7 @@ def _observe(root: Owner, members: Members, followed: Container[Owner]) -> Workl
         shape = shape or spec.shape
     if any(part.refused is not None for part in parts) and spec is not None:
         shape = shape or spec.shape
-    leaving = known is not None and known.identity.leaving
-    asking = {} if leaving else _asking(root, members, followed)
+    asking = {} if tree.is_leaving(root) else members.heard.of(root, followed)
     waiting, blocked = split_by_room((*waits, *_blocked_by_queues(asking, members)))
     started = members.starts.get(root, "") or next(
         (words for pod in pods if (words := members.dispatched.get(pod.admission))), ""
@@ -169,7 +163,7 @@ def _observe(root: Owner, members: Members, followed: Container[Owner]) -> Workl
         waiting=waiting,
         blocked=blocked,
         shape=shape,
-        asks=tuple(ask for target, asks in asking.items() for ask in _asked(target, asks, members)),
+        asks=tuple(members.heard.replicas(root, asking)),
         group=merge_group(
             group_seen(root, pods, makers, partial(with_claims, namespace=root.namespace, templates=members.templates)),
             spec.group if spec is not None else None,
@@ -219,54 +213,6 @@ def _blocked_by_queues(asking: Mapping[Owner, Iterable[AskRecord]], members: Mem
     for target, records in asking.items():
         pods = sum(1 for pod in members.tree.pods_below(target) if not pod.leaving)
         yield from (each for record in records if (each := blocked_by_queue(record, pods)) is not None)
-
-
-def _asking(root: Owner, members: Members, followed: Container[Owner]) -> Mapping[Owner, list[AskRecord]]:
-    """Return what asks for replicas of an object: of it, of what it makes, or of what has made it.
-
-    Of several objects that it makes those ask whose pods have the most GPUs: a router is no replica of what it serves.
-    An object above it that is followed itself is told of its asks itself.
-    """
-    if not members.asks:
-        return {}
-    tree = members.tree
-    made = [each for each in tree.below(root) if each != root and each in members.asks]
-    gpus = {each: _gpus(each, members) for each in (tree.made(root) if made else ())}
-    most = max(gpus.values(), default=0)
-    small = {below for each, number in gpus.items() if number < most for below in tree.below(each)}
-    above = [each for each in tree.above(root) if each not in followed]
-    targets = [root, *(each for each in made if each not in small), *above]
-    return {
-        target: records
-        for target in targets
-        if target in members.asks and members.exists(target)
-        if (records := [record for record in members.asks[target] if members.is_of(record.owner_uid, target)])
-    }
-
-
-def _gpus(owner: Owner, members: Members) -> int:
-    """Return the most GPUs that a pod of an object asks for, by its template or by what it makes."""
-    shapes = [record.shape for each in members.tree.below(owner) if (record := members.objects.get(each)) is not None]
-    return max((gpus_of_pod(shape) for shape in shapes if shape is not None), default=0)
-
-
-def _asked(target: Owner, asks: Iterable[AskRecord], members: Members) -> Iterator[ReplicaRequest]:
-    """Return what is asked for of an object, in its own replicas."""
-    pods = [pod for pod in members.tree.pods_below(target) if not pod.leaving]
-    ready = _ready_replicas(target, pods, members.specs.get(target))
-    for record in asks:
-        ask = record.ask(len(pods), ready)
-        if ask is not None:
-            yield ask
-
-
-def _ready_replicas(target: Owner, pods: Sequence[PodRecord], spec: CustomWorkloadRecord | None) -> int:
-    """Count the ready pods that an autoscaler of an object measures: of gangs their leaders."""
-    leaders = [pod for pod in pods if any(group.leads and group.owner == target for group in pod.groups)]
-    ready = sum(1 for pod in leaders or pods if pod.ready)
-    if leaders or spec is None or not (spec.gangs and spec.wanted):
-        return ready
-    return ready * spec.gangs // spec.wanted
 
 
 def _claim(record: ControllerRecord | CustomWorkloadRecord | None) -> str:
