@@ -70,8 +70,7 @@ def test_a_rollout_whose_surge_group_finds_no_room_bursts_nothing(lender: Lender
         f"--patch={json.dumps({'spec': spec})}",
     )
     lender.until_at(home, lambda: "vllm-2" in unschedulable(lender), "the surge group does not wait for a node")
-    said = "llm/vllm misses nothing on home, which runs 2 of 2."
-    lender.until_answered(("explain", "llm/vllm"), lambda explained: said in " ".join(explained["conclusion"]))
+    assert "llm/vllm misses nothing on home, which runs 2 of 2" in lender.asks("explain", "llm/vllm")
     assert json.loads(lender.asks("plan", "--output", "json"))["commits"] == []
     assert not lender.pods(away)
 
