@@ -14,8 +14,20 @@ from reconciler.core.pods.pod_shape import replica_shape
 from reconciler.model.action import Action
 from reconciler.model.capacity import ClosedNode, ClusterObservation, ReplicaShape
 from reconciler.model.cluster import ScalableNodes
-from reconciler.model.ids import ClusterName
-from tests.builders.inputs import NOW, cluster, free, gpus, plan, short
+from reconciler.model.ids import ClusterName, TemplateName, WorkloadId, WorkspaceName
+from tests.builders.inputs import (
+    NOW,
+    VLLM,
+    cluster,
+    desired,
+    free,
+    gpus,
+    ledger,
+    ordering,
+    placement,
+    plan,
+    short,
+)
 from tests.builders.inputs import shape as one_gpu
 from tests.builders.pod_rules import (
     HOST,
@@ -208,6 +220,33 @@ def test_pods_of_unknown_labels_on_their_way_are_those_that_a_rule_about_others_
     assert room.count(wanted, 99) == 0
     assert room.shortfall(wanted).endswith("on their way, to or from unknown nodes")
     assert room.count(shape(pod(**apart(HOST))), 99) == 3, "rules about its own kind go on as before"
+
+
+def test_a_reservation_has_no_pods_that_a_rule_about_others_could_mean() -> None:
+    room = ClusterCapacity(seen(THERE))
+    room.reserve(one_gpu(1), 1)
+    assert room.count(shape(away(about(ZONE, DB))), 99) == 8
+    assert room.count(shape(away(about(ZONE, {"app": "none"}))), 99) == 13
+
+
+@pytest.mark.parametrize(
+    ("labels", "placed"),
+    [(WEB, 3), (DB, 0), (None, 0)],
+    ids=["not meant", "meant", "nobody knows"],
+)
+def test_the_demand_for_a_burst_in_flight_tells_whether_a_rule_means_it(labels: Raw | None, placed: int) -> None:
+    server = WorkloadId(WorkspaceName("llm"), TemplateName("server"))
+    plain = shape(pod(labels=labels)) if labels else one_gpu(1)
+    home = short(3, replica=shape(away(about(ZONE, DB))))
+    home = replace(home, workloads=(*home.workloads, *short(1, workload=server, replica=plain).workloads))
+    made = plan(
+        home,
+        seen([node("a", 8), node("b", 8)]),
+        wanted=desired(ordering("worker-2"), workloads=(VLLM, server)),
+        there=ledger(placement("worker-2", 1, workload=server, shape=plain.recorded)),
+    )
+    placements = [change.placement for change in made.changes if change.action is Action.PLACE]
+    assert sum(each.replicas for each in placements if each.workload == VLLM) == placed
 
 
 def test_a_known_pod_on_its_way_counts_where_it_is_meant() -> None:

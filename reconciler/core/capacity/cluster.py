@@ -290,6 +290,12 @@ class ClusterCapacity:
         self.charge(shape, replicas * shape.group_size)
         self.take_nodes(shape, replicas)
 
+    def reserve(self, shape: ReplicaShape, replicas: int) -> None:
+        """Take the capacity of a reservation: no pods are on their way that rules could mean."""
+        plain = dict(self._plain)
+        self.take(shape, replicas)
+        self._plain = plain
+
     def charge(self, shape: ReplicaShape, pods: int) -> None:
         """Count pods that do not exist yet as used in the quotas of their namespace; a negative number frees it."""
         self._quotas.take(self._defaulted(shape), pods)

@@ -126,4 +126,4 @@ def _take(room: ClusterCapacity, ask: GpuAsk, seen: ClusterObservation, *, dedic
     fitting = (option for option in options if room.count(option, 1))
     best = next(fitting, options[0] if options else None)
     if best is not None:
-        room.take(best, 1)
+        room.reserve(best, 1)
