@@ -33,6 +33,7 @@ UNPUBLISHED = {
 """Groups of built-in kinds whose kinds are in no module that can be had, and why."""
 
 LATER_VERSIONS = {
+    "disaggregatedset.x-k8s.io/DisaggregatedSet": {"v1"},  # LeaderWorkerSet 0.9.0
     **{
         f"apps.kruise.io/{kind}": {"v1beta1"}
         for kind in ("CloneSet", "DaemonSet", "UnitedDeployment", "BroadcastJob", "AdvancedCronJob")

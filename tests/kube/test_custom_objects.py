@@ -12,6 +12,7 @@ from reconciler.adapters.kube import stream
 from reconciler.core.observe.kubernetes.cluster_state import ClusterState
 from reconciler.core.observe.kubernetes.ownership import marks_by_label
 from reconciler.core.observe.kubernetes.resources import CustomResource, Resource, custom_resources, needed_resources
+from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.core.workloads.builtin_kinds import BUILT_IN, NO_KINDS, Kinds
 from reconciler.model.capacity import WorkloadObservation
 from reconciler.model.ids import ClusterName
@@ -22,6 +23,7 @@ from tests.builders.fleet_files import FLEET, load
 from tests.builders.gangs import torch, volcano
 from tests.builders.inputs import VLLM
 from tests.builders.kube_objects import GPU, NO_GPU, pod, queued, workload
+from tests.builders.run_statuses import ENDED
 from tests.builders.watched_clusters import TWO_NAME, Fleet, seen, until
 from tests.builders.workload_kinds import SAMPLES, lws
 from tests.fleet.test_workload_kinds import SERVERS
@@ -375,6 +377,52 @@ def test_train_jobs_of_placements_are_watched_where_they_may_go(clusters: Fleet)
     until(lambda: seen(view, TWO_NAME).bound == {"llm-1": 1})
     clusters.two.delete("trainjobs", "llm", "demo")
     until(lambda: seen(view, TWO_NAME).bound == {})
+
+
+RUNS = {
+    "Job": "jobs",
+    "Job of Volcano": "jobs.batch.volcano.sh",
+    "PyTorchJob": "pytorchjobs",
+    "RayJob": "rayjobs",
+    "JobSet": "jobsets",
+}
+"""Samples that run once, and how the API server calls their resource."""
+
+
+def deploying_runs(clusters: Fleet, sample: str) -> None:
+    """Have the fleet's template deploy what runs once, and worker-2 have one of a placement that is complete."""
+    template, made = clusters.desired.templates[VLLM], SAMPLES[sample][0]
+    spec = replace(template.spec, manifests=(ManifestResource(name="web", manifest=made),))
+    clusters.desired = replace(clusters.desired, templates={VLLM: replace(template, spec=spec)})
+    (status, _), *_ = ENDED[group_kind(made)][0]
+    for name, labels in (("llm", {"overspill.dev/placement": "llm-1"}), ("other", {"app": "other"})):
+        metadata = {"name": name, "namespace": "demo", "labels": labels}
+        clusters.two.put(RUNS[sample], {"metadata": metadata, "spec": made["spec"], "status": status})
+
+
+@pytest.mark.parametrize("sample", RUNS)
+def test_objects_of_placements_that_run_once_are_watched_where_they_may_go_and_no_others(
+    clusters: Fleet, sample: str
+) -> None:
+    deploying_runs(clusters, sample)
+    view = clusters.following()
+    until(lambda: {name: told.objects for name, told in seen(view, TWO_NAME).succeeded.items()} == {"llm-1": 1})
+    plural = RUNS[sample].partition(".")[0]
+    asked = [query for _, path, query in clusters.two.asked if path.endswith(f"/{plural}")]
+    assert asked
+    assert all("overspill.dev" in str(query) for query in asked)
+    assert view.observe().problems == ()
+
+
+def test_a_cluster_that_refuses_them_is_seen_all_the_same_and_told_a_way_out(clusters: Fleet) -> None:
+    deploying_runs(clusters, "Job")
+    clusters.two.refuses["batch/v1/jobs"] = 403
+    view = clusters.following()
+    assert seen(view, TWO_NAME).succeeded == {}
+    assert seen(view, TWO_NAME).healthy
+    (problem,) = view.observe().problems
+    assert problem.message.startswith("jobs.batch are not looked at: ")
+    assert problem.message.endswith("(apply bootstrap/rbac.yaml there)")
 
 
 def test_jobs_of_volcano_are_watched_beside_kubernetes_own_of_the_same_plural(clusters: Fleet) -> None:

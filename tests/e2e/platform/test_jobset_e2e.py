@@ -36,7 +36,7 @@ def test_a_set_runs_whole_elsewhere_and_its_end_is_carried_home(lender: Lender) 
         assert not lender.pods(home)
         lender.end_pods(away)
         lender.until_committed(burst, f'Revert "{burst}')
-        assert f"the last of its {PODS} pods was complete at" in lender.told()
+        assert "was complete at" in lender.told()  # its pods or the set itself, whichever is heard first
         lender.until_at(away, lambda: not lender.pods(away), "the set is still away")
         lender.until_at(home, held, "the set does not wait any more")
         lender.until_answered(("explain", "llm/paralleljobs"), is_held)

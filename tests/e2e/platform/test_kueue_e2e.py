@@ -76,7 +76,7 @@ def test_a_job_that_is_complete_elsewhere_is_not_lent_again_while_its_own_queue_
         lender.until_at(away, lambda: len(lender.running(away)) == PODS, "the second does not run away")
         lender.end_pods(away)
         lender.until_committed(BURST, f'Revert "{BURST}')
-        assert f"the last of its {PODS} pods was complete at" in lender.told()
+        assert "was complete at" in lender.told()  # its pods or the Job itself, whichever is heard first
         lender.until_at(away, lambda: not lender.pods(away), "the second is still away")
         lender.until_at(home, held, "the second does not wait any more")
         lender.until_answered(("explain", "llm/second"), is_held)
