@@ -20,7 +20,9 @@ from reconciler.core.observe.kubernetes.words.refusals import refusal_wait
 from reconciler.core.pods.pod_affinity import pod_on_node
 from reconciler.core.pods.pod_shape import replica_shape
 from reconciler.core.pods.resource_claims import PodClaims, pod_claims
+from reconciler.core.workloads.builtin_kinds import BUILT_IN
 from reconciler.core.workloads.containers import container_summaries
+from reconciler.core.workloads.ends import has_ended
 from reconciler.core.workloads.portable_object import is_managed_by_multikueue
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.kubernetes.scheduling import PodOnNode
@@ -94,11 +96,7 @@ def _pods_of_job(spec: Json, status: Json) -> int:
         return 0
     at_once = _or(spec.get("parallelism"), 1)
     completions = spec.get("completions")
-    finished = any(
-        condition.get("type") in {"Complete", "Failed"} and condition.get("status") == "True"
-        for condition in status.get("conditions") or ()
-    )
-    if finished:
+    if has_ended(BUILT_IN["batch/Job"], {"status": status}):
         return 0
     if completions is None:
         return at_once
