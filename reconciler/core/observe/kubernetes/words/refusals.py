@@ -42,10 +42,6 @@ def _webhook(says: str, cause: str, way_out: str, source: str) -> Saying:
     return Saying(says=says, reason=WaitReason.WEBHOOK, cause=f"pods refused: {cause}", way_out=way_out, source=source)
 
 
-def _error(says: str, source: str, cause: str = "the API server failed, and is asked again") -> Saying:
-    return Saying(says=says, reason=WaitReason.ERROR, cause=f"pods refused: {cause}", source=source)
-
-
 REFUSALS = Sayings(
     _quota("exceeded quota: {quota}", f"{_QUOTAS}/controller.go"),
     _quota("insufficient quota to consume:", f"{_QUOTAS}/controller.go"),
@@ -56,7 +52,7 @@ REFUSALS = Sayings(
         f"{_QUOTAS}/controller.go",
         "state it in the pod template, or give the namespace a LimitRange with defaults",
     ),
-    _error("status unknown for quota:", f"{_QUOTAS}/controller.go", "a ResourceQuota has not been counted yet"),
+    _quota("status unknown for quota:", f"{_QUOTAS}/controller.go"),  # ReplicaFailure keeps its first message
     _policy(
         'violates PodSecurity "{level}": {rules}',
         "Pod Security {level} forbids {rules}",
