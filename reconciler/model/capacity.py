@@ -469,8 +469,8 @@ class ClusterObservation:
 
     @property
     def has_pod_bounds(self) -> bool:
-        """Whether quotas or LimitRanges may refuse pods, or may be there unseen."""
-        return bool(self.quotas or self.limit_range_items) or self.quotas is None
+        """Whether quotas or LimitRanges may refuse pods or keep them waiting, or may be there unseen."""
+        return bool(self.quotas or self.limit_range_items) or self.quotas is None or self.queues is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

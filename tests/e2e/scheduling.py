@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from reconciler.core.capacity.cluster import ClusterCapacity
 from reconciler.core.observe.kubernetes.cluster_state import ClusterState
-from reconciler.core.observe.kubernetes.resources import CAPACITY, Resource
+from reconciler.core.observe.kubernetes.resources import CAPACITY, QUEUES, Resource
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.ids import ClusterName
 from reconciler.model.workload import WorkloadRef
@@ -22,7 +22,7 @@ def observed(
     state = ClusterState(
         frozenset(WorkloadRef(namespace=namespace, name=name, kind="Deployment") for name in deployments)
     )
-    for resource in {*CAPACITY, Resource.DEPLOYMENTS, Resource.TEMPLATES}:
+    for resource in {*CAPACITY, Resource.DEPLOYMENTS, Resource.TEMPLATES} - QUEUES:
         for raw in cluster.items(resource.paths()[0], nodes if resource is Resource.NODES else ""):
             state.apply(resource, raw)
     return state.observation(ClusterName(cluster.name), datetime.now(UTC))

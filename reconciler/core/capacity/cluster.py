@@ -46,6 +46,7 @@ from reconciler.core.capacity.pod_anti_affinity import (
     repels,
 )
 from reconciler.core.capacity.pod_quotas import PodQuotas
+from reconciler.core.capacity.queue_quota import QueueQuota
 from reconciler.core.capacity.shortfall import OTHER_PODS, Shortfall
 from reconciler.core.capacity.topology_spread import NodeInfo
 from reconciler.core.pods.gpu_parts import WHOLE_GPUS_REMEDY, shares_gpu
@@ -186,6 +187,8 @@ class ClusterCapacity:
         allocated: DeviceAllocation | None = None,
         moving: Iterable[PodRules] = (),
         quotas: PodQuotas | None = None,
+        *,
+        queues: QueueQuota | None = None,
     ) -> None:
         """Take the observed free capacity, or `nodes` with the remaining capacity."""
         self._observation = observation
@@ -195,6 +198,7 @@ class ClusterCapacity:
         self._quotas = quotas or PodQuotas(observation)
         self._plain: dict[tuple[PodIdentity, ...], None] = {}
         """Pods without rules that are on their way or leaving, by what rules of others match; empty where unknown."""
+        self._queues = queues or QueueQuota(observation.queues)
         self._listed_nodes = nodes
         self._answers = FitCache() if nodes is not None else FIT_CACHES.of(observation)
         self._begun = self._answers.fits
@@ -235,6 +239,7 @@ class ClusterCapacity:
             self._allocated.copy(),
             self._moving,
             self._quotas.copy(),
+            queues=self._queues.copy(),
         )
         other._plain = dict(self._plain)
         other._answers.kinds = self._answers.kinds
@@ -250,11 +255,17 @@ class ClusterCapacity:
     def count(self, shape: ReplicaShape, limit: int) -> int:
         """Count the replicas of a shape that fit, up to `limit`. A replica is a whole group of pods or nothing.
 
-        Quotas of the namespace that its pods go to bound it, whatever the nodes have free.
+        Quotas of the namespace that its pods go to bound it, and those of its queue, whatever the nodes have free.
         """
         limit = min(limit, self._quotas.fits(self._defaulted(shape)) // shape.group_size)
         if not limit:
             return 0
+        if self._queues.bounds(shape):
+            return self._queues.count(self.admitted(shape), limit, self._on_nodes)
+        return self._on_nodes(shape, limit)
+
+    def _on_nodes(self, shape: ReplicaShape, limit: int) -> int:
+        """Count the replicas that nodes hold, whatever quotas let in."""
         latest = self._latest_fit(shape)
         if latest is not None and not self._moving:
             return latest.count(limit)
@@ -275,7 +286,7 @@ class ClusterCapacity:
         """
         shape = self.admitted(shape)
         pods: Counter[str] = Counter()
-        if self._is_plain(shape) and not repels(self._moving, shape):
+        if self._is_plain(shape) and not repels(self._moving, shape) and not self._queues.bounds(shape):
             for node, held in zip(self._nodes, self._fit(shape).pods, strict=True):
                 value = domain_of(node, key)
                 if value is not None:
@@ -301,7 +312,18 @@ class ClusterCapacity:
         self._quotas.take(self._defaulted(shape), pods)
 
     def take_nodes(self, shape: ReplicaShape, replicas: int) -> None:
-        """Take the capacity of replicas on nodes alone, for pods that their quotas count already."""
+        """Take the capacity of replicas on nodes, and what their queue has to admit, for pods that may exist already.
+
+        Those that have their quota of the queue are known by `queue_quota.with_quota`.
+        """
+        if not self._queues.bounds(shape):
+            self._take_on_nodes(shape, replicas)
+            return
+        for part, number in self._queues.take(self.admitted(shape), replicas):
+            self._take_on_nodes(part, number)
+
+    def _take_on_nodes(self, shape: ReplicaShape, replicas: int) -> None:
+        """Take what nodes have free."""
         fit = self._latest_fit(shape)
         if fit is not None:
             self._change(shape)
@@ -440,6 +462,8 @@ class ClusterCapacity:
         refused, shape = self.refused_pods(shape, 1), self.admitted(shape)
         if refused is not None and not shape.obstacle:
             return refused
+        if self._queues.bounds(shape):
+            ((shape, _), *_) = self._queues.copy().take(shape, 1)
         key = shape.likeness, self.repelling_domains(shape)
         cached = self._answers.shortfalls.get(key)
         if cached is None:
@@ -448,8 +472,11 @@ class ClusterCapacity:
         return cached
 
     def refused_pods(self, shape: ReplicaShape, replicas: int) -> Shortfall | None:
-        """Say why admission lets in fewer replicas of a shape than these; None where it lets in all."""
-        return self._quotas.refusal(self._defaulted(shape), replicas * shape.group_size)
+        """Say why admission, or a queue, lets in fewer replicas of a shape than these; None where all are let in."""
+        refused = self._quotas.refusal(self._defaulted(shape), replicas * shape.group_size)
+        if refused is None and self._queues.bounds(shape):
+            refused = self._queues.refusal(self.admitted(shape), replicas)
+        return refused
 
     def _defaulted(self, shape: ReplicaShape) -> ReplicaShape:
         """Return a replica with the admission defaults of this cluster, if its quotas are to be asked about it."""

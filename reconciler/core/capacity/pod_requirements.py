@@ -48,6 +48,7 @@ from reconciler.core.workloads.pods import (
     pod_metadata,
     read_pods,
 )
+from reconciler.core.workloads.queue_claims import queue_claim
 from reconciler.core.workloads.train_job import job_set, runtime_among, runtime_ref, states_its_pods
 from reconciler.model.capacity import ClusterObservation, DeviceOption, DeviceRequest, ReplicaShape
 from reconciler.model.kubernetes.scheduling import PodOnNode
@@ -335,7 +336,8 @@ def pod_shape(
     shape = replica_shape(pods_made.spec, metadata, whole=has_whole_labels(manifest, pods_made.place))
     shape = admission_defaults.with_included_runtime_class(shape, others)
     volumes = tuple(volume_claim(claim.get("spec") or {}) for claim in at(manifest, _VOLUMES) or ())
-    admission = tuple(stated._replace(volumes=(*stated.volumes, *volumes)) for stated in shape.admission)
+    queue = queue_claim(manifest, pods_made.place, others)
+    admission = tuple(stated._replace(volumes=(*stated.volumes, *volumes), queue=queue) for stated in shape.admission)
     who = template_identities(manifest, pods_made.place)
     return with_manifest_claims(replace(shape, who=who, admission=admission), pods_made, manifest, others)
 

@@ -8,6 +8,7 @@ from functools import lru_cache
 from reconciler.core.pods.pod_requests import LimitRangerDefaults, limit_ranger_defaults
 from reconciler.core.pods.pod_requests import parse_amounts as parsed
 from reconciler.model.kubernetes.admission import ContainerResources, PodAdmission, VolumeClaim
+from reconciler.model.kubernetes.queues import QueueClaim
 from reconciler.model.kubernetes.scheduling import Amounts
 from reconciler.model.units import Quantity
 from reconciler.model.workload import Json
@@ -16,13 +17,22 @@ _AFFINITIES = ("podAffinity", "podAntiAffinity")
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 _NONE: frozenset[str] = frozenset()
+QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+"""The label of an object, or of a pod, that names its LocalQueue."""
+POD_GROUP = "kueue.x-k8s.io/pod-group-name"
+"""The label of a pod that Kueue admits with others."""
+DEFAULT_QUEUE = "default"
+"""The LocalQueue of what names none, if the namespace has one (`DefaultLocalQueueName` of Kueue)."""
 
 
 def pod_admission(spec: Json, metadata: Json = None) -> PodAdmission:
     """Read a pod or a pod template; `metadata` are as in `replica_shape`.
 
-    What a LimitRange of its own cluster gave to a pod is left out: another cluster gives its own.
+    What a LimitRange of its own cluster gave to a pod is left out: another cluster gives its own. So is the default
+    LocalQueue, by which Kueue labels objects that name none.
     """
+    labels = (metadata or {}).get("labels") or {}
+    queue = str(labels.get(QUEUE_LABEL) or "")
     whole = spec.get("resources") or {}
     return _shared(
         PodAdmission(
@@ -40,6 +50,9 @@ def pod_admission(spec: Json, metadata: Json = None) -> PodAdmission:
                 volume_claim((volume["ephemeral"].get("volumeClaimTemplate") or {}).get("spec") or {})
                 for volume in spec.get("volumes") or ()
                 if volume.get("ephemeral")
+            ),
+            queue=QueueClaim(
+                queue="" if queue == DEFAULT_QUEUE else queue, each=bool(queue) and POD_GROUP not in labels
             ),
         )
     )

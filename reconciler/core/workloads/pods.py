@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from reconciler.core.expressions.dialect import has_expression
+from reconciler.core.pods.pod_admission import QUEUE_LABEL
 from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.core.workloads.builtin_kinds import NO_KINDS, Kinds, kind_of
 from reconciler.core.workloads.paths import at, items, located, within
@@ -14,7 +15,6 @@ from reconciler.model.kubernetes.workload_kind import EACH, Count, Path, PodTemp
 from reconciler.model.workload import Json
 from reconciler.text.findings import Loc
 
-_QUEUE = "kueue.x-k8s.io/queue-name"
 _NVIDIA = "nvidia.com/gpu"
 _KUBERNETES = frozenset({"", "apps", "batch"})
 """API groups whose pods are made by Kubernetes' own controllers."""
@@ -271,7 +271,7 @@ def is_suspended(manifest: Mapping[str, Json], kind: WorkloadKind) -> bool:
 
 def _stays_suspended(manifest: Mapping[str, Json], kind: WorkloadKind) -> bool:
     """Return whether an object is suspended and not in a queue of Kueue, which resumes it."""
-    return at(manifest, ("metadata", "labels", _QUEUE)) is None and is_suspended(manifest, kind)
+    return at(manifest, ("metadata", "labels", QUEUE_LABEL)) is None and is_suspended(manifest, kind)
 
 
 def _pods_of(manifest: Mapping[str, Json], place: PodTemplateSite) -> int | None:

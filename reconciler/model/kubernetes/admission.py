@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 
+from reconciler.model.kubernetes.queues import QueueClaim
 from reconciler.model.kubernetes.requirements import Requirement
 from reconciler.model.kubernetes.scheduling import Amounts
 from reconciler.model.units import Resources
@@ -59,6 +60,8 @@ class PodAdmission(NamedTuple):
     """ResourceClaims that are made for it."""
     volumes: tuple[VolumeClaim, ...] = ()
     """PersistentVolumeClaims that are made for it."""
+    queue: QueueClaim | None = None
+    """How Kueue queues it, where its cluster has Kueue; None for a pod that has its quota already."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,10 +15,8 @@ from reconciler.model.units import Quantity
 
 
 class QueueClaim(NamedTuple):
-    """The LocalQueue that Kueue admits pods through, by the object that makes them."""
+    """How Kueue queues pods, by the object that makes them."""
 
-    namespace: str = ""
-    """Empty where unknown."""
     queue: str = ""
     """The LocalQueue that the object names; empty for the default one of its namespace, if there is one."""
     each: bool = False

@@ -24,6 +24,7 @@ from reconciler.core.capacity.cluster import ClusterCapacity
 from reconciler.core.capacity.exclusive_topology import ShapeCounts, TopologyDomains
 from reconciler.core.capacity.node_pool_room import Growth
 from reconciler.core.capacity.pod_requirements import PodRequirements
+from reconciler.core.capacity.queue_quota import with_quota
 from reconciler.core.capacity.scalable_nodes import (
     addable_nodes,
     first_growth,
@@ -172,7 +173,7 @@ class FleetCapacity:
         if flying.total or flying.going:
             return None
         classes = (seen.device_classes, seen.extended_resources, seen.runtime_classes)
-        bounds = seen.limit_ranges, seen.limit_range_items, seen.quotas, seen.priority_class
+        bounds = seen.limit_ranges, seen.limit_range_items, seen.quotas, seen.priority_class, seen.queues
         return seen.pools, seen.closed, *classes, *bounds, seen.node_pools
 
     def room(
@@ -428,14 +429,28 @@ class FleetCapacity:
             if isinstance(coming, Bug):
                 self._working_plan.note_bug(coming)
                 coming = ((placement.shape, replicas),)
-            parts += ((self._identified(placement, shape), number) for shape, number in coming)
-        parts += flying.going
+            known = [(self._identified(placement, shape), number) for shape, number in coming]
+            parts += known if seen.queues is None else self._queued(placement, known, seen)
+        parts += [(with_quota(shape), pods) for shape, pods in flying.going]
         for shape, replicas in tightest_first(room, parts, lambda part: part[0]):
             room.take_nodes(shape, replicas)
         for placement, _ in flying.replicas if seen.has_pod_bounds else ():
             for shape, pods in self._uncreated(placement, seen):
                 room.charge(shape, pods)
         return room
+
+    def _queued(
+        self, placement: Placement, coming: Iterable[ShapeReplicas], seen: ClusterObservation
+    ) -> Iterator[ShapeReplicas]:
+        """Yield the pods to come of a placement by whether their queue has given them quota, which it then counts."""
+        given = max(0, seen.reserved.get(placement.name, 0) - replica_count.bound_pods(placement, seen)[0])
+        claim = self._with_admission(placement).admission
+        for shape, replicas in coming:
+            waiting = shape if shape.admission else replace(shape, admission=claim)
+            admitted = min(replicas, given // shape.group_size)
+            given -= admitted * shape.group_size
+            yield with_quota(waiting), admitted
+            yield waiting, replicas - admitted
 
     def _uncreated(self, placement: Placement, seen: ClusterObservation) -> Iterator[ShapeReplicas]:
         """Yield the pods of a placement that do not exist yet, so that no quota counts them; of each shape at most all.

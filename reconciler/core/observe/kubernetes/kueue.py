@@ -15,7 +15,7 @@ from datetime import datetime
 
 from reconciler.core.observe.kubernetes.members import FollowedWorkloads
 from reconciler.core.observe.kubernetes.placement_pods import PlacementProgress
-from reconciler.core.observe.kubernetes.pods import POD_GROUP, admission_key, controller_of, object_admission
+from reconciler.core.observe.kubernetes.pods import admission_key, controller_of, object_admission
 from reconciler.core.observe.kubernetes.record_store import RecordStore
 from reconciler.core.observe.kubernetes.replica_asks import AskRecord
 from reconciler.core.observe.kubernetes.resources import SIGNAL_KINDS, Owner, Resource
@@ -28,6 +28,7 @@ from reconciler.core.observe.kubernetes.unscheduled import (
 )
 from reconciler.core.observe.kubernetes.words.kueue import DEACTIVATED, quota_wait, words_of
 from reconciler.core.observe.kubernetes.words.sayings import PodWait
+from reconciler.core.pods.pod_admission import POD_GROUP
 from reconciler.core.pods.pod_shape import replica_shape
 from reconciler.core.workloads.watch import ChangeEffect, namespace_of_key
 from reconciler.model.capacity import PendingPods, ReplicaShape

@@ -21,6 +21,7 @@ from reconciler.core.observe.kubernetes.unscheduled import Unscheduled, unschedu
 from reconciler.core.observe.kubernetes.words.gates import ADMITTED
 from reconciler.core.observe.kubernetes.words.pod_condition import unscheduled_wait
 from reconciler.core.pods.gpu_parts import gpu_part_obstacle
+from reconciler.core.pods.pod_admission import POD_GROUP
 from reconciler.core.pods.pod_affinity import pod_on_node
 from reconciler.core.pods.pod_requests import pod_requests
 from reconciler.core.pods.pod_shape import replica_shape
@@ -35,7 +36,6 @@ from reconciler.text.timestamps import read_moment
 
 _FINISHED = frozenset({"Succeeded", "Failed"})
 _CLEANED_UP = timedelta(minutes=1)
-POD_GROUP = "kueue.x-k8s.io/pod-group-name"
 """The label of pods that Kueue admits together, with the name of their Workload."""
 
 
