@@ -23,6 +23,8 @@ class Edited:
     name: str
     bases: tuple[Json, ...]
     edits: Edits
+    programs: tuple[str, ...] = ("kueue-webhooks",)
+    """The programs that ask the webhooks of its kind; the gates of JobSet's and Kueue's exclude each other in one."""
 
 
 def edited(family: Edited, number: int, seed: int) -> Iterator[Json]:
@@ -236,6 +238,38 @@ def _kubeflow(kind: str, field: str, *roles: str) -> Edited:
     )
 
 
+_KRUISE = ("kruise-rules",)
+_AMOUNTS = (0, 1, 2, "0%", "20%", "100%", "120%", -1, "all")
+_SELECTING: Edits = {
+    "spec/selector": ({"matchLabels": {"app": "model"}}, {"matchLabels": {"app": "other"}}, {}, None),
+    "spec/template/spec/restartPolicy": ("Always", "Never"),
+    "spec/template/spec/activeDeadlineSeconds": (60,),
+}
+
+
+def _subsets() -> tuple[Json, ...]:
+    """Make lists of two subsets, with names and numbers that go together or do not."""
+    numbers: tuple[tuple[Json, Json], ...] = (
+        ({}, {}),
+        ({"replicas": 1}, {}),
+        ({"replicas": 1}, {"replicas": 2}),
+        ({"replicas": "50%"}, {"replicas": "50%"}),
+        ({"replicas": "30%"}, {}),
+        ({"replicas": 9}, {}),
+        ({"replicas": "101%"}, {}),
+        ({"minReplicas": 1}, {"maxReplicas": 2}),
+        ({"minReplicas": 1, "maxReplicas": 2}, {}),
+        ({"minReplicas": 3, "maxReplicas": 2}, {}),
+        ({"maxReplicas": 1}, {"maxReplicas": 2}),
+        ({"replicas": 1}, {"maxReplicas": 2}),
+    )
+    return tuple(
+        [{"name": name, **own} for name, own in zip(names, owns, strict=True)]
+        for names in (("a", "b"), ("a", "a"), ("a", "B_"))
+        for owns in numbers
+    )
+
+
 _LWT = "spec/leaderWorkerTemplate"
 FAMILIES = (
     Edited(name="LeaderWorkerSet", bases=(lws(), lws(leader=1), lws(1, 1)), edits=_LWS),
@@ -258,7 +292,7 @@ FAMILIES = (
             f"{_LWT}/size": (2, 3),
         },
     ),
-    Edited(name="JobSet", bases=(_jobset(),), edits=_JOBSET),
+    Edited(name="JobSet", bases=(_jobset(),), edits=_JOBSET, programs=("jobset-webhooks",)),
     Edited(
         name="JobSet in Kueue",
         bases=(_jobset(),),
@@ -318,5 +352,77 @@ FAMILIES = (
     ),
     _kubeflow("PyTorchJob", "pytorchReplicaSpecs", "Master", "Worker"),
     _kubeflow("TFJob", "tfReplicaSpecs", "Worker"),
+    Edited(
+        name="CloneSet",
+        bases=_sample("CloneSet"),
+        edits={
+            **_SELECTING,
+            "spec/replicas": (0, 1, 3, -1),
+            "spec/updateStrategy/type": ("ReCreate", "InPlaceIfPossible", "InPlaceOnly", "Rolling"),
+            "spec/updateStrategy/maxUnavailable": _AMOUNTS,
+            "spec/updateStrategy/maxSurge": _AMOUNTS,
+            "spec/updateStrategy/partition": _AMOUNTS,
+        },
+        programs=_KRUISE,
+    ),
+    Edited(
+        name="StatefulSet of OpenKruise",
+        bases=_sample("StatefulSet of OpenKruise"),
+        edits={
+            **_SELECTING,
+            "spec/podManagementPolicy": ("OrderedReady", "Parallel", "Parallel", "Loose"),
+            "spec/updateStrategy/type": ("RollingUpdate", "OnDelete", "Never"),
+            "spec/updateStrategy/rollingUpdate": ({}, {"partition": 1}, {"minReadySeconds": 400}, {"partition": -1}),
+            "spec/updateStrategy/rollingUpdate/maxUnavailable": _AMOUNTS,
+            "spec/updateStrategy/rollingUpdate/podUpdatePolicy": ("ReCreate", "InPlaceOnly", "Never"),
+            "spec/updateStrategy/rollingUpdate/unorderedUpdate": ({},),
+            "spec/template/spec/readinessGates": ([{"conditionType": "InPlaceUpdateReady"}],),
+            "spec/scaleStrategy/maxUnavailable": _AMOUNTS,
+            "spec/reserveOrdinals": ([1, 2], ["1-3"], ["3-1"], ["x"], [-1]),
+        },
+        programs=_KRUISE,
+    ),
+    Edited(
+        name="DaemonSet of OpenKruise",
+        bases=_sample("DaemonSet of OpenKruise"),
+        edits={
+            **_SELECTING,
+            "spec/updateStrategy/type": ("RollingUpdate", "OnDelete", "Never"),
+            "spec/updateStrategy/rollingUpdate/rollingUpdateType": ("Standard", "InPlaceIfPossible", "Surging", "Odd"),
+            "spec/updateStrategy/rollingUpdate/maxUnavailable": _AMOUNTS,
+            "spec/updateStrategy/rollingUpdate/maxSurge": _AMOUNTS,
+            "spec/updateStrategy/rollingUpdate/partition": (0, 1, -1),
+            "spec/lifecycle": ({"preDelete": {}}, {"inPlaceUpdate": {}}),
+        },
+        programs=_KRUISE,
+    ),
+    Edited(
+        name="UnitedDeployment",
+        bases=_sample("UnitedDeployment"),
+        edits={
+            "spec/replicas": (0, 1, 3, 4, -1, None),
+            "spec/topology/subsets": _subsets(),
+            "spec/topology/scheduleStrategy": ({"type": "Adaptive"}, {"type": "Fixed"}),
+            "spec/template/advancedStatefulSetTemplate/spec/replicas": (3,),
+            "spec/updateStrategy": ({"manualUpdate": {"partitions": {"a": 1}}},),
+        },
+        programs=_KRUISE,
+    ),
+    Edited(
+        name="BroadcastJob",
+        bases=_sample("BroadcastJob"),
+        edits={
+            "metadata/name": ("job", "a" * 63, "a" * 64, "a.b"),
+            "spec/completionPolicy": (
+                {"type": "Always", "activeDeadlineSeconds": 9},
+                {"type": "Never"},
+                {"type": "Never", "activeDeadlineSeconds": 9},
+                {"type": "Never", "ttlSecondsAfterFinished": 9},
+            ),
+            "spec/template/spec/restartPolicy": ("Never", "OnFailure", "Always", None),
+            "spec/template/metadata/labels/broadcastjob-name": ("job", ""),
+        },
+        programs=_KRUISE,
+    ),
 )
-"""Objects of the kinds that Kueue's, LeaderWorkerSet's and JobSet's webhooks are asked about."""
+"""Objects of the kinds that the webhooks of Kueue, LeaderWorkerSet, JobSet and OpenKruise are asked about."""

@@ -18,7 +18,7 @@ from reconciler.core.safety.rules import check_safety
 from reconciler.model.workload import DeploySpec, ManifestResource
 from tests.builders.deploy_specs import WORKSPACE
 from tests.e2e.api_server import Json, Refused
-from tests.e2e.components import Missing, Ready, find
+from tests.e2e.components import Missing, find
 from tests.e2e.control_plane import Cluster
 from tests.e2e.platform.admission_edits import FAMILIES, Edited, edited
 from tests.e2e.platform.project_rules import refusals
@@ -28,8 +28,6 @@ NUMBER = 300
 """Objects of each family."""
 SEED = 29
 PROGRAM = "kueue-webhooks"
-PROGRAM_OF_JOBSET = "jobset-webhooks"
-"""Its feature gates and Kueue's exclude each other in one program."""
 PROJECTS = (
     Project(name="LeaderWorkerSet", tool=PROGRAM, module="sigs.k8s.io/lws"),
     Project(name="JobSet", tool=PROGRAM, module="sigs.k8s.io/jobset", files=("config/components/crd/bases/*.yaml",)),
@@ -40,23 +38,22 @@ PROJECTS = (
         module="github.com/kubeflow/training-operator",
         files=("manifests/base/crds/kubeflow.org_*.yaml",),
     ),
+    Project(name="OpenKruise", tool="kruise", module="github.com/openkruise/kruise"),
 )
-"""The projects of the kinds, in the versions that Kueue was released with."""
+"""The projects of the kinds, but for OpenKruise in the versions that Kueue was released with."""
 OF_KUEUE = "so that Kueue"
 
 
-@pytest.fixture(scope="module")
-def programs() -> tuple[Path, Path]:
-    """The program that asks Kueue's webhooks, and the one that asks JobSet's."""
-    found = [find(PROGRAM), find(PROGRAM_OF_JOBSET)]
-    paths = [each.path for each in found if isinstance(each, Ready)]
-    if len(paths) < len(found):
-        pytest.skip("; ".join(each.reason for each in found if isinstance(each, Missing)))
-    return paths[0], paths[1]
+def program(name: str) -> Path:
+    """Return a program that asks webhooks; the test is skipped without it."""
+    found = find(name)
+    if isinstance(found, Missing):
+        pytest.skip(f"{name}: {found.reason}")
+    return found.path
 
 
 @pytest.fixture(scope="module")
-def judge(start_cluster: Callable[[str], Cluster], programs: tuple[Path, Path]) -> Judge:  # skips
+def judge(start_cluster: Callable[[str], Cluster]) -> Judge:
     judge = Judge(start_cluster("judge"))
     kinds = {base["kind"] for family in FAMILIES for base in family.bases}
     for project in PROJECTS:
@@ -78,9 +75,7 @@ def ours(made: Json) -> tuple[list[str], list[str]]:
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
-def test_what_webhooks_refuse_is_refused_and_nothing_else(
-    family: Edited, judge: Judge, programs: tuple[Path, Path]
-) -> None:
+def test_what_webhooks_refuse_is_refused_and_nothing_else(family: Edited, judge: Judge) -> None:
     counts, wrong = Counter[str](), list[str]()
     completed: list[tuple[Json, Json]] = []
     for made in edited(family, NUMBER, SEED):
@@ -90,15 +85,15 @@ def test_what_webhooks_refuse_is_refused_and_nothing_else(
             counts["refused by its definition"] += 1
             if not ours(made)[0]:
                 wrong.append(f"its definition refuses it, and we do not: {refused}\n{made}")
-    wholes, jobset = [whole for _, whole in completed], family.bases[0]["kind"] == "JobSet"
-    own = refusals(programs[1], wholes) if jobset else [""] * len(wholes)
-    answers = [first + second for first, second in zip(own, refusals(programs[0], wholes), strict=True)]
+    programs, wholes = [program(name) for name in family.programs], [whole for _, whole in completed]
+    answers = ["\n".join(each) for each in zip(*(refusals(asked, wholes) for asked in programs), strict=True)]
     for (made, _), answer in zip(completed, answers, strict=True):
         errors, of_kueue = ours(made)
-        by_project, by_kueue = "its project: " in answer, "Kueue: " in answer
+        by_kueue = "Kueue: " in answer
+        by_project = "its project: " in answer or bool(answer.strip() and not by_kueue)
         counts["refused by its project"] += by_project
         counts["refused by Kueue"] += by_kueue
-        counts["taken"] += not answer
+        counts["taken"] += not answer.strip()
         if by_project is not bool(errors):
             wrong.append(f"its project says {answer!r}, we say {errors}\n{made}")
         # What its own project refuses of a number, Kueue may refuse as well.

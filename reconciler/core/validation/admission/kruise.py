@@ -22,6 +22,7 @@ from reconciler.core.validation.rules import DNS_LABEL, Place, Rule, RuleJudgeme
 from reconciler.core.workloads.paths import at
 from reconciler.model.kubernetes.workload_kind import Path
 from reconciler.model.workload import Json
+from reconciler.text.digits import is_digits
 from reconciler.text.findings import Finding, shortened
 from reconciler.text.spelling import nearest
 from reconciler.text.wording import count
@@ -79,10 +80,10 @@ def _amount(subject: AdmissionSubject, path: Path, default: Json, replicas: int 
     return scaled(value, replicas, up=True)
 
 
-def _check_amounts(subject: AdmissionSubject, root: Path, *names: str, most: int | None = None) -> Iterator[Finding]:
+def _check_amounts(subject: AdmissionSubject, root: Path, *names: str) -> Iterator[Finding]:
     for name in names:
         value = subject.get(*root, name)
-        if value is not None and not is_number_or_percent(value, most):
+        if value is not None and type(value) is not int and not is_number_or_percent(value, None):
             message = f"{shortened(str(value))!r} is neither a number nor a percentage"
             yield subject.finding((*root, name), message, "try 1 or 25%")
 
@@ -95,13 +96,16 @@ def _check_clone_set(subject: AdmissionSubject) -> Iterator[Finding]:
         yield from _word(subject, (*_UPDATE, "type"), "RollingUpdate", "OnDelete")
     yield from _word(subject, (*root, policy), "ReCreate", *_IN_PLACE)
     yield from _check_amounts(subject, root, "partition", "maxUnavailable", "maxSurge")
+    partition = subject.number(*root, "partition")
+    if partition is not None and partition < 0:
+        yield subject.finding((*root, "partition"), f"{partition} is less than 0", "try 0")
     replicas = subject.number("spec", "replicas", default=1)
     unavailable = _amount(subject, (*root, "maxUnavailable"), _DEFAULT_UNAVAILABLE, replicas)
     surge = _amount(subject, (*root, "maxSurge"), 0, replicas)
-    if surge and subject.text(*root, policy) == _IN_PLACE_ONLY:
+    if surge is not None and surge > 0 and subject.text(*root, policy) == _IN_PLACE_ONLY:
         message = "pods that are only updated in place have no surge"
         yield subject.finding((*root, "maxSurge"), message, "leave it out, or try InPlaceIfPossible")
-    if replicas and unavailable == 0 and surge == 0:
+    if replicas and unavailable is not None and unavailable < 1 and surge is not None and surge < 1:
         message = "maxSurge and maxUnavailable cannot both be 0"
         yield subject.finding((*root, "maxUnavailable"), message, "try 1")
     yield from _check_deadline(subject)
@@ -128,9 +132,10 @@ def _check_stateful_set(subject: AdmissionSubject) -> Iterator[Finding]:
     for path in ((*_ROLLING, "maxUnavailable"), ("spec", "scaleStrategy", "maxUnavailable")):
         yield from _check_amounts(subject, path[:-1], path[-1])
         value = subject.get(*path)
-        if value is None or not is_number_or_percent(value, None):
+        least = scaled(value, 1, up=True)
+        if least is None:
             continue
-        if scaled(value, 1, up=True) == 0:
+        if least < 1:
             yield subject.finding(path, f"{value} is less than 1", "try 1")
         elif value != 1 and not parallel and not open_policy:
             message = f"{shortened(str(value))} needs pods that are managed in parallel"
@@ -172,24 +177,49 @@ def _check_reserved(subject: AdmissionSubject) -> Iterator[Finding]:
 
 
 def _check_daemon_set(subject: AdmissionSubject) -> Iterator[Finding]:
-    yield from _word(subject, (*_UPDATE, "type"), "RollingUpdate", "OnDelete")
-    kinds = ("Standard", "InPlaceIfPossible", *(("Surging",) if subject.version == "v1alpha1" else ()))
-    yield from _word(subject, (*_ROLLING, "rollingUpdateType"), *kinds)
-    yield from _check_amounts(subject, _ROLLING, "maxUnavailable", "maxSurge", "partition", most=100)
     if subject.states("spec", "lifecycle", "inPlaceUpdate"):
         message = "a DaemonSet has no hook of updates in place"
         yield subject.finding(("spec", "lifecycle", "inPlaceUpdate"), message, "leave it out")
+    yield from _word(subject, (*_UPDATE, "type"), "RollingUpdate", "OnDelete")
     if subject.text(*_UPDATE, "type") == "OnDelete":
         return
-    stated = [name for name in ("maxUnavailable", "maxSurge") if subject.states(*_ROLLING, name)]
-    amounts = [scaled(subject.get(*_ROLLING, name), 100, up=True) for name in stated]
-    surging = subject.text(*_ROLLING, "rollingUpdateType") == "Surging"
-    if len(stated) > 1 and all(amounts):
+    kinds = ("Standard", "InPlaceIfPossible", *(("Surging",) if subject.version == "v1alpha1" else ()))
+    yield from _word(subject, (*_ROLLING, "rollingUpdateType"), *kinds)
+    partition = subject.get(*_ROLLING, "partition")
+    if partition is not None and not is_number_or_percent(partition):
+        message = f"{shortened(str(partition))!r} is neither a number nor 0% to 100%"
+        yield subject.finding((*_ROLLING, "partition"), message, "try 0")
+    amounts = {name: _amount_of_daemons(subject.get(*_ROLLING, name)) for name in ("maxUnavailable", "maxSurge")}
+    stated = [name for name in amounts if subject.states(*_ROLLING, name)]
+    for name in stated:
+        value = subject.get(*_ROLLING, name)
+        if amounts[name] and not is_number_or_percent(value):
+            message = f"{shortened(str(value))!r} is neither a number nor 0% to 100%"
+            yield subject.finding((*_ROLLING, name), message, "try 1 or 25%")
+    yield from _check_room_of_daemons(subject, amounts, stated)
+
+
+def _check_room_of_daemons(
+    subject: AdmissionSubject, amounts: Mapping[str, int | None], stated: Sequence[str]
+) -> Iterator[Finding]:
+    how = subject.text(*_ROLLING, "rollingUpdateType")
+    if all(amounts.values()):
         message = "maxSurge and maxUnavailable exclude each other"
         yield subject.finding((*_ROLLING, "maxSurge"), message, "set one of them to 0")
-    elif stated and not surging and all(amount == 0 for amount in amounts):
+    elif stated and how != "Surging" and all(amounts[name] == 0 for name in stated):
         message = "maxSurge and maxUnavailable cannot both be 0"
         yield subject.finding((*_ROLLING, stated[0]), message, "set one of them to 1")
+    elif amounts["maxSurge"] and how == "InPlaceIfPossible":
+        message = "pods that are updated in place have no surge"
+        yield subject.finding((*_ROLLING, "maxSurge"), message, "set it to 0, and maxUnavailable to 1")
+
+
+def _amount_of_daemons(value: Json) -> int | None:
+    """Return a number or the number of a percentage, 0 for any other text; None where it is unknown."""
+    if isinstance(value, str):
+        digits = value.removesuffix("%")
+        return int(digits) if is_digits(digits) else 0
+    return value if type(value) is int else None
 
 
 def _check_united(subject: AdmissionSubject) -> Iterator[Finding]:
