@@ -12,6 +12,7 @@ from reconciler.core.observe.kubernetes.resources import Resource, custom_resour
 from reconciler.core.workloads.watch import ChangeEffect
 from reconciler.model.capacity import MissingReplicas, WorkloadObservation
 from reconciler.model.ids import ClusterName
+from reconciler.model.wait_reason import WaitReason
 from reconciler.model.workload import WorkloadRef
 from tests.builders.kube_objects import CREATED, GPU, SINCE, Raw, containers, pod
 
@@ -99,17 +100,26 @@ def test_a_quota_with_enough_left_explains_no_missing_pod(kind: str, other: str)
     assert seen(kind, *quotas, (Resource.EVENTS, event(kind)), **PARALLEL[kind]).waiting == ()
 
 
+@pytest.mark.parametrize("kind", RESOURCES)
 @pytest.mark.parametrize(
-    "told",
+    ("message", "reason"),
     [
-        event("StatefulSet", 'pods "x" is forbidden: violates PodSecurity "restricted:latest"'),
-        event("StatefulSet", 'failed calling webhook "policy.example.com"'),
-        event("StatefulSet", reason="FailedScheduling"),
+        ('pods "x" is forbidden: violates PodSecurity "restricted:latest": a != b', WaitReason.POLICY),
+        ('failed calling webhook "policy.example.com": no endpoints', WaitReason.WEBHOOK),
+        (f'admission webhook "policy.example.com" denied the request: {REFUSED}', WaitReason.WEBHOOK),
     ],
 )
-def test_a_refusal_that_is_no_quota_s_is_no_demand(told: Raw) -> None:
+def test_a_refusal_that_is_no_quota_s_is_told_and_no_demand(kind: str, message: str, reason: WaitReason) -> None:
+    workload = seen(kind, (Resource.EVENTS, event(kind, message)), **PARALLEL[kind])
+    assert (workload.waiting, [(each.replicas, each.reason) for each in workload.blocked]) == ((), [(2, reason)])
+    assert seen(kind, (Resource.EVENTS, event(kind, message)), exist=4).blocked == ()
+    full = ((Resource.QUOTAS, quota()), (Resource.EVENTS, event(kind, message)))
+    assert seen(kind, *full, **PARALLEL[kind]).waiting == missing(2, QUOTA_CHANGED)
+
+
+def test_an_event_of_another_reason_says_nothing() -> None:
     state = ClusterState(frozenset({WorkloadRef(namespace="demo", name="vllm", kind="StatefulSet")}))
-    assert state.apply(Resource.EVENTS, told) is ChangeEffect.NOTHING
+    assert state.apply(Resource.EVENTS, event("StatefulSet", reason="FailedScheduling")) is ChangeEffect.NOTHING
 
 
 def test_an_event_that_is_written_again_changes_nothing() -> None:

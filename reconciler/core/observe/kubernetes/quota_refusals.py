@@ -1,4 +1,4 @@
-"""Pods that a quota at home keeps from existing, of objects whose status does not say so.
+"""Pods that a quota at home keeps from existing, or another refusal, of objects whose status does not say so.
 
 Deployments and ReplicaSets have the condition ReplicaFailure. StatefulSets, Jobs and most kinds with controllers of
 their own have none: their controllers write an Event at most (``FailedCreate``, pkg/controller/statefulset and
@@ -8,7 +8,6 @@ another pod keeps none from existing, whatever an Event says: the controller is 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -22,14 +21,11 @@ from reconciler.core.observe.kubernetes.resources import Owner, Resource, owner_
 from reconciler.core.observe.kubernetes.unscheduled import Unscheduled, unscheduled
 from reconciler.core.observe.kubernetes.words.refusals import refusal_wait
 from reconciler.model.capacity import ClusterObservation, ReplicaShape
-from reconciler.model.wait_reason import WaitReason
 from reconciler.model.workload import Json
 from reconciler.text.timestamps import read_moment
 
 FAILED_CREATE = "FailedCreate"
 """The reason of an Event on a pod that could not be created."""
-_FORBIDDEN = re.compile(r'[\w.]+ "[^"]*" is forbidden: ')
-"""How the API server's own words begin, behind those of the controller."""
 _USED_UP = refusal_wait("exceeded quota: any")
 _MUTE = frozenset({Resource.STATEFUL_SETS.kind, Resource.JOBS.kind})
 """Kinds of Kubernetes without a condition for pods that are refused."""
@@ -37,24 +33,21 @@ _MUTE = frozenset({Resource.STATEFUL_SETS.kind, Resource.JOBS.kind})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailedCreation:
-    """The record of an Event: a quota has refused pods of an object."""
+    """The record of an Event: pods of an object were refused."""
 
     owner: Owner
-    since: datetime
+    wait: Unscheduled
 
 
 def read_failed_creation(raw: Json) -> FailedCreation | None:
-    """Read an Event; None for one that is not about a quota. How often it was written since does not matter."""
-    message, about = raw.get("message") or "", raw.get("involvedObject") or {}
+    """Read an Event; None for one of another reason. How often it was written since does not matter."""
+    about = raw.get("involvedObject") or {}
     since = raw.get("firstTimestamp") or raw.get("eventTime") or raw["metadata"].get("creationTimestamp")
-    forbidden = _FORBIDDEN.search(message)
-    if raw.get("reason") != FAILED_CREATE or forbidden is None or not since or not about.get("name"):
-        return None
-    if refusal_wait(message[forbidden.start() :]).reason is not WaitReason.QUOTA:
+    if raw.get("reason") != FAILED_CREATE or not since or not about.get("name"):
         return None
     kind, namespace, name = (str(about.get(field) or "") for field in ("kind", "namespace", "name"))
     owner = owner_of(kind, namespace, name, about.get("apiVersion") or "")
-    return FailedCreation(owner=owner, since=read_moment(since))
+    return FailedCreation(owner=owner, wait=unscheduled(refusal_wait(raw.get("message") or ""), read_moment(since)))
 
 
 class QuotaRefusals:
@@ -65,10 +58,22 @@ class QuotaRefusals:
         self._seen = seen
         self._quotas = PodQuotas(seen)
         self._events: dict[Owner, datetime] = {}
-        for event in events:
-            self._events[event.owner] = min(event.since, self._events.get(event.owner, event.since))
+        self._others: dict[Owner, Unscheduled] = {}
+        for event in sorted(events, key=lambda event: event.wait.since):
+            if event.wait.lacks_room:
+                self._events.setdefault(event.owner, event.wait.since)
+            else:
+                self._others[event.owner] = event.wait
+
+    @property
+    def _nothing(self) -> bool:
+        return not (self._seen.quotas or self._events or self._others)
 
     def of(self, owner: Owner, shape: ReplicaShape | None) -> Unscheduled | None:
+        """Return since when pods of an object have been refused: by a quota, or by what its last Event names."""
+        return self._of_quota(owner, shape) or self._others.get(owner)
+
+    def _of_quota(self, owner: Owner, shape: ReplicaShape | None) -> Unscheduled | None:
         """Return since when a quota has refused pods of an object; None where none does.
 
         Where no Event tells, that is since the use of such a quota has last changed. Where quotas are unknown, Events
@@ -92,9 +97,9 @@ class QuotaRefusals:
         """Return the records of controllers, with the refusals of those whose status has none.
 
         Pods that are being deleted still count in their quota, and leave it to their successors. What makes one pod
-        after the other has not tried the next one while one of them is not ready, unless an Event says so.
+        after the other has not tried the next one while one of them is not ready, unless an Event on a quota says so.
         """
-        if not self._seen.quotas and not self._events:
+        if self._nothing:
             return controllers
         refused: dict[Owner, ControllerRecord] = {}
         for owner, record in controllers.items():
@@ -117,7 +122,7 @@ class QuotaRefusals:
         Those that make other objects to create them have no refusals themselves. Of what runs once some pods may have
         ended, and only where none exists are all of them known to be missing.
         """
-        if not customs or (not self._seen.quotas and not self._events):
+        if not customs or self._nothing:
             return customs
         makers = {owner for record in controllers.values() for owner in record.owners}
         makers |= {owner for record in customs.values() for owner in record.owners}

@@ -142,6 +142,12 @@ REFUSALS = Sayings(
         "see whether the webhook's pods run and its certificate holds",
         f"{_SERVER}, k8s.io/apiserver/pkg/util/webhook/error.go",
     ),
+    _policy(
+        'Pod "{pod}" is invalid: {what}',
+        "invalid: {what}",
+        f"{_SERVER}, k8s.io/apimachinery/pkg/api/errors/errors.go",
+        "correct the pod template",
+    ),
     Saying(
         says='User "{user}" cannot create resource',
         reason=WaitReason.POLICY,
@@ -152,33 +158,28 @@ REFUSALS = Sayings(
 )
 """What is behind ``is forbidden: ``, or is the whole of a message."""
 
-_INVALID = re.compile(r'Pod "[^"]*" is invalid: (?P<what>.*)')
-_ENVELOPE = re.compile(
-    r"(?:Error creating: )?(?:Internal error occurred: |admission plugin \S+ (?:denied|failed): )?"
-    r'(?:[\w.]+ "[^"]*" is forbidden: |[\w.]+ is forbidden: |forbidden: )?\[?'
+_BEGINS = re.compile(
+    r'(?=admission webhook "|failed calling webhook "|Pod "[^"]*" is invalid)'
+    r'|[\w.]+(?: "[^"]*")? is forbidden: \[?'
 )
-"""What the API server and the controller put before the words of a plugin; of several of a LimitRange, a bracket."""
+"""Where the words of a plugin begin: behind those of the controller and the API server, and a bracket."""
+_CONTROLLER = re.compile(r"(?:Error creating|create Pod \S+ in StatefulSet \S+ failed error): ")
+_LONGEST = 160
 
 
 @lru_cache(maxsize=4096)
 def refusal_wait(message: str) -> PodWait:
-    """Return what pods wait for that a controller may not create, by the API server's message.
+    """Return what pods wait for that a controller may not create, by the words of its condition or Event.
 
     Words that the table does not have are an error, which no room elsewhere ends.
     """
-    text = one_line(message)
-    if invalid := _INVALID.search(text):
-        return PodWait(
-            reason=WaitReason.POLICY,
-            cause=f"pods refused: invalid: {invalid['what']}"[:160],
-            way_out="correct the pod template",
-        )
-    envelope = _ENVELOPE.match(text)
-    inner = text[envelope.end() :] if envelope is not None else text
+    text = _CONTROLLER.sub("", one_line(message), count=1)
+    begins = _BEGINS.search(text)
+    inner = text if begins is None else text[begins.end() :]
     if wait := REFUSALS.wait(inner):
         return wait
     return PodWait(
         reason=WaitReason.ERROR,
-        cause=f"pods refused by the API server: {inner}"[:160] if inner else "pods refused by the API server",
+        cause=f"pods refused by the API server: {inner}"[:_LONGEST] if inner else "pods refused by the API server",
         way_out="see the Events of its ReplicaSet or Job",
     )
