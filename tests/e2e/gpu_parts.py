@@ -11,6 +11,7 @@ import random
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 
 from tests.e2e.api_server import Json
 from tests.e2e.control_plane import Cluster
@@ -59,7 +60,25 @@ class Row:
     model: str
     gigabytes: int
     count: int
-    part: bool
+    share: Fraction
+    """The part of a GPU that one is."""
+
+    @property
+    def part(self) -> bool:
+        """Whether pods get parts of GPUs by it."""
+        return self.share < 1
+
+
+SHARES = {
+    "1g.5gb": Fraction(1, 7),
+    "2g.10gb": Fraction(2, 7),
+    "3g.20gb": Fraction(1, 2),
+    "1g.10gb": Fraction(1, 7),
+    "1g.20gb": Fraction(1, 4),
+    "2g.20gb": Fraction(2, 7),
+    "3g.40gb": Fraction(1, 2),
+}
+"""The part of its GPU that a MIG slice keeps from others: of its seven compute slices or of its memory."""
 
 
 class GpuNode:
@@ -97,7 +116,7 @@ class GpuNode:
         replicas = chance.choice((1, 1, 3))
         product = f"{self.model.product}-MIG-{layout[0]}" + (SHARED_SUFFIX if replicas > 1 else "")
         self._label(GPU, product, slices, replicas, "time-slicing" if replicas > 1 else "none")
-        self._row(GPU, product, _gigabytes(layout[0]), slices * replicas, part=True)
+        self._row(GPU, product, _gigabytes(layout[0]), slices * replicas, SHARES[layout[0]] / replicas)
 
     def _mixed(self, chance: random.Random) -> None:
         """Cut some GPUs into slices, each profile with a resource of its own (MIG strategy mixed)."""
@@ -113,14 +132,15 @@ class GpuNode:
         product = self.model.product + SHARED_SUFFIX
         self._label(GPU, product, gpus, replicas, strategy)
         gigabytes = self.model.gigabytes // (replicas if strategy == "mps" else 1)
-        self._row(GPU, product, gigabytes, gpus * replicas, part=True)
+        self._row(GPU, product, gigabytes, gpus * replicas, Fraction(1, replicas))
 
     def _renamed(self, chance: random.Random) -> None:
         """Give each GPU to several pods under another name (`renameByDefault`), of which the label says nothing."""
         gpus, replicas, strategy = chance.choice((1, 2)), chance.choice((2, 4)), chance.choice(("time-slicing", "mps"))
         self._label(GPU, self.model.product, gpus, replicas, strategy)
         gigabytes = self.model.gigabytes // (replicas if strategy == "mps" else 1)
-        self._row(f"{GPU}.shared", self.model.product + SHARED_SUFFIX, gigabytes, gpus * replicas, part=True)
+        model = self.model.product + SHARED_SUFFIX
+        self._row(f"{GPU}.shared", model, gigabytes, gpus * replicas, Fraction(1, replicas))
 
     def _mig(self, chance: random.Random, whole: int, replicas: int = 1) -> None:
         self.labels["nvidia.com/mig.strategy"] = "mixed"
@@ -135,7 +155,7 @@ class GpuNode:
             self._label(resource, product, slices, replicas, "time-slicing" if replicas > 1 else "none")
             if replicas > 1:
                 resource, product = f"{resource}.shared", product + SHARED_SUFFIX
-            self._row(resource, product, _gigabytes(profile), slices * replicas, part=True)
+            self._row(resource, product, _gigabytes(profile), slices * replicas, SHARES[profile] / replicas)
 
     def _label(self, resource: str, product: str, count: int, replicas: int = 1, strategy: str = "none") -> None:
         facts = {"product": product, "count": count, "replicas": replicas, "sharing-strategy": strategy}
@@ -144,8 +164,8 @@ class GpuNode:
     def _count(self, resource: str) -> int:
         return int(self.labels[f"{resource}.count"])
 
-    def _row(self, resource: str, model: str, gigabytes: int, count: int, *, part: bool = False) -> None:
-        self.rows.append(Row(resource=resource, model=model, gigabytes=gigabytes, count=count, part=part))
+    def _row(self, resource: str, model: str, gigabytes: int, count: int, share: Fraction = Fraction(1)) -> None:
+        self.rows.append(Row(resource=resource, model=model, gigabytes=gigabytes, count=count, share=share))
 
 
 class GpuMix:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from reconciler.core.capacity.cluster import ClusterCapacity
 from reconciler.core.capacity.gpu_models import gpus_of_node
 from reconciler.core.capacity.gpu_requests import gpu_shapes
+from reconciler.core.capacity.gpu_slices import gpu_slices
 from reconciler.core.pods.pod_shape import replica_shape
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.gpr import GpuAsk
@@ -49,13 +51,20 @@ def test_what_is_told_of_the_gpus_of_a_node_is_what_the_device_plugin_gives_out(
     for mix in mixes:
         seen = observed(cluster, nodes=f"mix={mix.name}")
         told = {
-            (node.name, gpus.resource): (gpus.model, gpus.memory, gpus.count, gpus.free, gpus.part)
+            (node.name, gpus.resource): (gpus.model, gpus.memory, gpus.count, gpus.free, gpus.part, gpus.share)
             for pool in seen.pools
             for node in pool.nodes
             for gpus in gpus_of_node(node, pool)
         }
         assert told == {
-            (node.name, row.resource): (row.model, row.gigabytes, row.count, node.free(row.resource), row.part)
+            (node.name, row.resource): (
+                row.model,
+                row.gigabytes,
+                row.count,
+                node.free(row.resource),
+                row.part,
+                row.share,
+            )
             for node in mix.nodes
             for row in node.rows
         }
@@ -70,6 +79,24 @@ def test_parts_that_are_free_by_our_count_the_scheduler_gives_out(cluster: Clust
     pods = placed(cluster, "counted", {name: (*wanted[name], count + 1) for name, count in promised.items()})
     agree(promised, {name: len(nodes) for name, nodes in pods.items()})
     assert len(set(promised.values())) > 5, "the mixes are too much alike to prove anything"
+    had = Counter(slices_had(cluster, *wanted[name], nodes) for name, nodes in pods.items() if nodes)
+    assert min(had["whole"], had["slices"]) > MIXES // 12, "the mixes are too much alike to prove anything"
+
+
+def slices_had(cluster: Cluster, mix: GpuMix, spec: Json, nodes: list[str]) -> str:
+    """Hold the slices that pods were said to get against what the nodes give that the scheduler chose for them."""
+    shape = replica_shape({**spec, "nodeSelector": {**spec.get("nodeSelector", {}), "mix": mix.name}})
+    told = gpu_slices(observed(cluster, nodes=f"mix={mix.name}"), shape)
+    rows = [
+        row for node in mix.nodes for row in node.rows if node.name in nodes and row.resource in shape.requests.amounts
+    ]
+    assert rows, mix.name
+    if told is None:
+        assert not any(row.part for row in rows), mix.name
+        return "whole"
+    assert max(row.share for row in rows) <= told.paid_share, mix.name
+    assert told.mixed or all(row.part for row in rows), mix.name
+    return "both" if told.mixed else "slices"
 
 
 def test_a_request_gets_gpus_of_the_model_that_it_names_and_no_parts_of_them(
