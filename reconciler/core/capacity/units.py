@@ -31,6 +31,7 @@ from reconciler.core.capacity.pod_requirements import (
     request_requirements,
     unknown_needs,
 )
+from reconciler.core.workloads.elastic_jobs import is_elastic
 from reconciler.model.approval import ProposedPlacement
 from reconciler.model.capacity import ClusterObservation, ReplicaShape
 from reconciler.model.policy import SetDivision, Workspace
@@ -51,6 +52,8 @@ class PlacementUnit:
     """Whether a placement is one unit: it neither grows nor shrinks."""
     once: bool = False
     """Whether the workload runs once: a second unit would do the same work again."""
+    elastic: bool = False
+    """Whether a run that has begun may grow where it is, and nowhere else."""
     gang: GangWorkload | None = None
     """The gang that its pods are; None where they need not start together."""
     apart: bool = False
@@ -283,7 +286,7 @@ def unit_of(
         return PlacementUnit(size=template.copy, whole=True, once=once)
     # 3. Its replicas are parts of one run.
     if once:
-        return PlacementUnit(size=_ALL, whole=True, once=True)
+        return PlacementUnit(size=_ALL, whole=True, once=True, elastic=is_elastic(template.spec))
     # 4. Its replicas have to run in one topology domain, and nobody knows which of a cluster those have that run.
     if template.shares_domain:
         return PlacementUnit(size=_ALL, whole=True)

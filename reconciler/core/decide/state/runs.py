@@ -19,6 +19,7 @@ from reconciler.model.demand import Demand
 from reconciler.model.end_reason import EndReason
 from reconciler.model.placement import Placement, Restraint
 from reconciler.model.policy import BurstPolicy
+from reconciler.model.workload import WorkloadTemplate
 from reconciler.text.wording import join_names
 
 
@@ -44,7 +45,18 @@ def is_awaited(inputs: PassInput, demand: Demand) -> bool:
     return unit_of_workload(inputs, demand.workload).once and demand.reported and demand.held
 
 
-def describe_repetition(unit: PlacementUnit, demand: Demand, placements: Sequence[Placement]) -> str:
+def may_grow(unit: PlacementUnit, template: WorkloadTemplate, placements: Sequence[Placement]) -> bool:
+    """Return whether a run that has begun may get more pods where it is: it is elastic, and deployed as it began."""
+    version, made_from = lifecycle.file_version(template), template.made_from
+    digest = "" if made_from is None else made_from.digest
+    return unit.elastic and all(
+        placement.template_version in ("", version) and placement.source_digest == digest for placement in placements
+    )
+
+
+def describe_repetition(
+    unit: PlacementUnit, demand: Demand, template: WorkloadTemplate, placements: Sequence[Placement]
+) -> str:
     """Say why more of what runs once, beside its `placements`, would do the same work again; empty if it would not."""
     if not unit.once:
         return ""
@@ -55,8 +67,8 @@ def describe_repetition(unit: PlacementUnit, demand: Demand, placements: Sequenc
     started = demand.started or demand.claimed
     if started:
         return describe_second_run(0, demand.primary, copy="a copy", started=started)
-    # 2. It has begun elsewhere, and is no gang, which is one copy however large.
-    if placements and unit.is_lone_run:
+    # 2. It has begun elsewhere, cannot grow there, and is no gang, which is one copy however large.
+    if placements and unit.is_lone_run and not may_grow(unit, template, placements):
         return f"it began on {join_names(place.where for place in placements)}, and a part would begin again"
     # 3. Its pods may get a node at home at any time.
     if demand.reported and not demand.held:

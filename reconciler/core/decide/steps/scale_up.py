@@ -14,7 +14,7 @@ from reconciler.core.capacity.gpu_slices import recorded_shape
 from reconciler.core.capacity.units import PlacementUnit
 from reconciler.core.cost.budgets import describe_used_up
 from reconciler.core.decide.assign import gang_placement
-from reconciler.core.decide.assign.assignment import Assignment, SetPods, by_cluster
+from reconciler.core.decide.assign.assignment import Assignment, Released, SetPods, by_cluster
 from reconciler.core.decide.assign.copies import WAY_OUT, too_large
 from reconciler.core.decide.assign.replicas_by_cluster import assign
 from reconciler.core.decide.candidates.filter import STALLED_REMEDY
@@ -33,7 +33,7 @@ from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.demand import Demand
 from reconciler.model.end_reason import EndReason
-from reconciler.model.placement import ClusterSubset, RestraintKind
+from reconciler.model.placement import ClusterSubset, Placement, RestraintKind
 from reconciler.model.plan import Change, Choice, Reason, Refusal, Shortage, Suppressed
 from reconciler.model.units import Resources, format_duration
 from reconciler.text.wording import count, join_names
@@ -125,7 +125,8 @@ class ScaleUp:
             self._suppress(Reason.SOURCE_UNREAD, unread)
             return None
         # 4. It runs once, and has begun, or may begin at home.
-        repeated = describe_repetition(self.unit, self.demand, self.working_plan.of(self.demand.workload))
+        template, placements = self.inputs.desired.templates[self.demand.workload], self._standing
+        repeated = describe_repetition(self.unit, self.demand, template, placements)
         if repeated:
             self._suppress(Reason.RUNS_ONCE, repeated)
             return None
@@ -220,8 +221,22 @@ class ScaleUp:
 
     def _assign(self, shape: ReplicaShape, missing: int, unit: PlacementUnit) -> Assignment:
         template = self.inputs.desired.templates[self.demand.workload]
-        policy = self.inputs.desired.policies[self.demand.workload]
-        return assign(self.finder, template, policy, shape, missing, unit=unit)
+        policy, standing = self.inputs.desired.policies[self.demand.workload], self._standing
+        if not (unit.elastic and standing):
+            return assign(self.finder, template, policy, shape, missing, unit=unit)
+        # A run grows where it is: elsewhere the part would begin again.
+        slots, elsewhere = {self.inputs.slot(placement) for placement in standing}, "it runs once, and began elsewhere"
+        closed = {
+            each.key: Refusal(cluster=each.cluster, subset=each.subset, reason=Reason.RUNS_ONCE, message=elsewhere)
+            for each in self.finder.order(template.workload)
+            if each.key not in slots
+        }
+        grows, nothing = unit.together(missing), Released(places={}, ends=0, closed=closed)
+        return assign(self.finder, template, policy, shape, missing, unit=grows, released=nothing)
+
+    @property
+    def _standing(self) -> Sequence[Placement]:
+        return self.working_plan.of(self.demand.workload)
 
     def _fits_nowhere(self, replicas: int) -> str:
         return f"{count(replicas, 'replica')} of {self.demand.missing} fit on no cluster"
