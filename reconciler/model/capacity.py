@@ -456,6 +456,8 @@ class ClusterObservation:
     """The PriorityClass of pods that name none; empty for none, None where unknown."""
     node_pools: Mapping[str, NodePool] | None = None
     """Karpenter's NodePools by name, the same value while nothing in them changes; None where unknown."""
+    namespaces: Mapping[str, Mapping[str, str]] | None = None
+    """The labels of all namespaces by name, the same value while nothing in them changes; None where unknown."""
     queues: KueueQueues | None = None
     """Kueue's queues, the same value while nothing in them changes; None where unknown, or without Kueue."""
     reserved: Mapping[PlacementName, int] = field(default_factory=dict)

@@ -10,6 +10,8 @@ import pytest
 
 from reconciler.core.capacity.cluster import ClusterCapacity
 from reconciler.core.capacity.scalable_nodes import with_added_nodes
+from reconciler.core.observe.kubernetes.cluster_state import ClusterState
+from reconciler.core.observe.kubernetes.resources import Resource
 from reconciler.core.pods.pod_shape import replica_shape
 from reconciler.model.action import Action
 from reconciler.model.capacity import ClosedNode, ClusterObservation, ReplicaShape
@@ -220,6 +222,41 @@ def test_pods_of_unknown_labels_on_their_way_are_those_that_a_rule_about_others_
     assert room.count(wanted, 99) == 0
     assert room.shortfall(wanted).endswith("on their way, to or from unknown nodes")
     assert room.count(shape(pod(**apart(HOST))), 99) == 3, "rules about its own kind go on as before"
+
+
+FAR = {"matchLabels": {"team": "far"}}
+OURS, THEIRS = {"team": "near"}, {"team": "far"}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "namespaces", "fits"),
+    [
+        (beside(about(ZONE, DB, namespaceSelector=FAR)), {"llm": OURS, "web": THEIRS}, 2),
+        (beside(about(ZONE, DB, namespaceSelector=FAR)), {"llm": THEIRS, "web": OURS}, 6),
+        (beside(about(ZONE, DB, namespaceSelector=FAR)), {"llm": OURS, "web": OURS}, 0),
+        (beside(about(ZONE, DB, namespaceSelector=FAR)), {"llm": THEIRS}, 0),
+        (beside(about(ZONE, DB, namespaceSelector=FAR)), None, 0),
+        (away(about(ZONE, DB, namespaceSelector=FAR)), {"llm": OURS, "web": THEIRS}, 12),
+        (away(about(ZONE, DB, namespaceSelector=FAR)), {"llm": THEIRS}, 8),
+        (away(about(ZONE, DB, namespaceSelector=FAR, namespaces=["web"])), {"llm": OURS, "web": OURS}, 12),
+        (away(about(HOST, LABELS, namespaceSelector=FAR)), {"llm": OURS, "web": OURS}, 14),
+        (away(about(HOST, LABELS, namespaceSelector=FAR)), {"llm": THEIRS, "web": OURS}, 4),
+    ],
+)
+def test_labels_of_namespaces_count_where_those_of_all_pods_are_known(
+    wanted: Raw, namespaces: Raw | None, fits: int
+) -> None:
+    assert ClusterCapacity(replace(seen(THERE), namespaces=namespaces)).count(shape(wanted), 99) == fits
+
+
+def test_an_observation_has_the_labels_of_namespaces_while_it_may_list_them() -> None:
+    state = ClusterState()
+    state.apply(Resource.NAMESPACES, {"metadata": {"name": "llm", "labels": OURS}})
+    known, unknown = (
+        state.observation(ClusterName("worker-2"), NOW, hidden)
+        for hidden in (frozenset(), frozenset({Resource.NAMESPACES}))
+    )
+    assert (known.namespaces, unknown.namespaces) == ({"llm": OURS}, None)
 
 
 def test_a_reservation_has_no_pods_that_a_rule_about_others_could_mean() -> None:

@@ -16,6 +16,8 @@ from tests.e2e.api_server import Json
 from tests.e2e.control_plane import Cluster
 
 NAMESPACE = "mixes"
+FAR = {"team": "far"}
+"""The labels of the namespace `others`."""
 LIMIT = 12
 GPU = "nvidia.com/gpu"
 HOST = "kubernetes.io/hostname"
@@ -311,5 +313,12 @@ class NeighbourMix(Mix):
         """Say which namespaces a term is about."""
         others = {"matchLabels": {"kubernetes.io/metadata.name": "others"}}
         return chance.choice(
-            ({}, {}, {}, {"namespaces": ["others"]}, {"namespaceSelector": {}}, {"namespaceSelector": others})
+            (
+                *({}, {}, {}),
+                {"namespaces": ["others"]},
+                {"namespaceSelector": {}},
+                {"namespaceSelector": others},
+                {"namespaceSelector": {"matchLabels": FAR}},
+                {"namespaceSelector": {"matchLabels": FAR}, "namespaces": [NAMESPACE]},
+            )
         )

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.e2e.control_plane import Cluster
-from tests.e2e.mixes import GIVEN, LIMIT, NAMESPACE, RUNTIME, Mix, NeighbourMix
+from tests.e2e.mixes import FAR, GIVEN, LIMIT, NAMESPACE, RUNTIME, Mix, NeighbourMix
 from tests.e2e.scheduling import bound, observed, ready, unschedulable
 
 BATCHES = {**dict.fromkeys(range(4), Mix), **dict.fromkeys(range(4, 8), NeighbourMix)}
@@ -22,6 +22,8 @@ AGREEING = 44
 def cluster(start_cluster: Callable[[str], Cluster]) -> Cluster:
     made = start_cluster("fit")
     made.ensure_namespace(NAMESPACE)
+    made.ensure_namespace("others")
+    made.call("PATCH", "/api/v1/namespaces/others", {"metadata": {"labels": FAR}})
     heavy = {"metadata": {"name": "heavy"}, "handler": "heavy", "overhead": {"podFixed": RUNTIME}}
     made.create("/apis/node.k8s.io/v1/runtimeclasses", heavy)
     limits = {"limits": [{"type": "Container", "defaultRequest": GIVEN}]}
@@ -70,7 +72,7 @@ def test_what_fits_by_our_count_the_scheduler_places(cluster: Cluster, batch: in
     said = f"{len(agreeing)} of {IN_BATCH} mixes agree, {sum(promised.values())} replicas fit, none was left pending"
     print(f"batch {batch}: {said}")  # noqa: T201 - to be quoted (pytest -rP)
     lower = {mix.name: f"{promised[mix.name]} < {had[mix.name]}" for mix in mixes if mix not in agreeing}
-    print(f"lower: {lower}")  # noqa: T201
+    print(f"lower: {lower}")  # noqa: T201 - to be quoted (pytest -rP)
     unseen = {mix.name for mix in mixes if mix not in agreeing and not mix.is_estimate()}
     assert unseen == set(), f"there was room that we did not see: {lower}"
     assert len(agreeing) >= AGREEING, f"too many estimates are too low: {lower}"

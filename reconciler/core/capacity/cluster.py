@@ -50,6 +50,7 @@ from reconciler.core.capacity.queue_quota import QueueQuota
 from reconciler.core.capacity.shortfall import OTHER_PODS, Shortfall
 from reconciler.core.capacity.topology_spread import NodeInfo
 from reconciler.core.pods.gpu_parts import WHOLE_GPUS_REMEDY, shares_gpu
+from reconciler.core.pods.namespaces import has_namespace_selector, with_namespaces
 from reconciler.core.pods.node_affinity import describe_node_selector, selects_node
 from reconciler.core.pods.taints import marks_condition, untolerated_taint
 from reconciler.model.capacity import CLASS_PREFIX, ClusterObservation, DeviceRequest, ReplicaShape
@@ -115,6 +116,14 @@ class FitCache:
             self.shortfalls.clear()
 
 
+def _pod_namespaces(seen: ClusterObservation) -> frozenset[str]:
+    """Name the namespaces of the pods on the nodes of a cluster."""
+    there = (*(node.pods for pool in seen.pools for node in pool.nodes), *(node.pods for node in seen.closed))
+    return frozenset(pod.namespace for pods in there for pod in pods or ())
+
+
+POD_NAMESPACES = ClusterCache[frozenset[str]](_pod_namespaces)
+"""The namespaces of the pods of each cluster as it was last observed."""
 FIT_CACHES = ClusterCache[FitCache](lambda _: FitCache())
 """Answers for clusters as they were observed, before any capacity was taken."""
 
@@ -591,9 +600,10 @@ class ClusterCapacity:
             return 0
         if self._is_plain(shape):
             return self._fit(shape).count(limit)
-        if shape.rules is not None:
+        rules = self._rules(shape)
+        if rules is not None:
             pods = topology_spread.pods_by_rules(
-                shape.rules, self._seats(shape, limit * shape.group_size), self._moving_pods()
+                rules, self._seats(shape, limit * shape.group_size), self._moving_pods()
             )
             return min(limit, pods // shape.group_size)
         nodes = self._admitting_nodes(shape)
@@ -618,8 +628,9 @@ class ClusterCapacity:
         if not admitted:
             return Shortfall(message=REPELLED_BY_EXISTING_PODS)
         obstacle = self._devices.obstacle(shape, (stock for node in admitted for stock in node.devices))
-        if shape.rules is not None and not obstacle:
-            rules, seats = shape.rules, self._seats(shape, shape.group_size)
+        rules = self._rules(shape)
+        if rules is not None and not obstacle:
+            seats = self._seats(shape, shape.group_size)
             obstacle = topology_spread.rules_obstacle(shape, rules, seats, self._moving_pods())
             if obstacle and not all(rule.itself for rule in rules.all):
                 return Shortfall(message=obstacle, remedy=OTHER_PODS)
@@ -644,12 +655,22 @@ class ClusterCapacity:
             remedy="tolerate the taint in its pods, or add nodes without it there",
         )
 
+    def _rules(self, shape: ReplicaShape) -> PodRules | None:
+        """Return the rules of a shape with the namespaces that they select here."""
+        rules, labels = shape.rules, self._observation.namespaces
+        if rules is None or labels is None or not has_namespace_selector(rules):
+            return rules
+        coming = {pod.namespace for pod in self._moving_pods() if pod is not None}
+        known = (coming | POD_NAMESPACES.of(self._observation)) <= labels.keys()
+        return with_namespaces(rules, labels) if known else rules
+
     def _placeable_nodes(self, shape: ReplicaShape) -> frozenset[str] | None:
         """Name the nodes that the rules of a shape let a pod go to; None where they are unknown, or all of them."""
-        seats = self._seats(shape, 1) if shape.rules is not None else None
-        if seats is None or shape.rules is None or topology_spread.uncountable_rules(shape.rules, seats, ()):
+        rules = self._rules(shape)
+        seats = self._seats(shape, 1) if rules is not None else None
+        if seats is None or rules is None or topology_spread.uncountable_rules(rules, seats, ()):
             return None
-        return topology_spread.placeable_nodes(shape.rules, seats)
+        return topology_spread.placeable_nodes(rules, seats)
 
     def _seats(self, shape: ReplicaShape, most: int) -> list[NodeInfo] | None:
         """List the nodes for a shape with pod rules; devices that several nodes share count for none."""

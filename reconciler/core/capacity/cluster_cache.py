@@ -19,7 +19,7 @@ _CLUSTERS = 2048
 
 
 class ClusterCache(Generic[V]):
-    """A value for each cluster, which `make` computes from its nodes and DeviceClasses alone."""
+    """A value for each cluster, which `make` computes from its nodes, DeviceClasses and namespaces alone."""
 
     def __init__(self, make: Callable[[ClusterObservation], V]) -> None:
         self._make = make
@@ -27,7 +27,7 @@ class ClusterCache(Generic[V]):
 
     def of(self, seen: ClusterObservation) -> V:
         """Return the value for a cluster as it was observed."""
-        classes = (seen.device_classes, seen.extended_resources)
+        classes = (seen.device_classes, seen.extended_resources, seen.namespaces)
         last = self._last.get(seen.cluster)
         if last is not None and last[0] is seen.pools and last[1:3] == (classes, seen.closed):
             if last[2] is not seen.closed:  # equal: from now on that is seen at a glance

@@ -46,7 +46,7 @@ class PodAffinityTermFile(Strict):
     label_selector: LabelSelectorFile | None = None
     namespaces: list[str] = Field([])
     namespace_selector: LabelSelectorFile | None = Field(
-        None, description="Counted where it is empty, or by `kubernetes.io/metadata.name`; other labels are unknown."
+        None, description="Counted if it is empty, or asks for `kubernetes.io/metadata.name`; else it may be any."
     )
     match_label_keys: list[str] = Field([])
     mismatch_label_keys: list[str] = Field(

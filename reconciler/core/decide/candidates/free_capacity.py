@@ -174,7 +174,7 @@ class FleetCapacity:
             return None
         classes = (seen.device_classes, seen.extended_resources, seen.runtime_classes)
         bounds = seen.limit_ranges, seen.limit_range_items, seen.quotas, seen.priority_class, seen.queues
-        return seen.pools, seen.closed, *classes, *bounds, seen.node_pools
+        return seen.pools, seen.closed, *classes, *bounds, seen.node_pools, seen.namespaces
 
     def room(
         self,

@@ -298,6 +298,7 @@ class ClusterState:
             device_classes={name: record.selectors for name, record in classes},
             extended_resources=extended_resources(dict(classes)),
             node_pools=None if Resource.NODE_POOLS in unknown else self._known_node_pools(),
+            namespaces=self._kueue.namespaces(unknown),
             queues=self._kueue.queues(unknown),
             reserved={} if Resource.QUEUED in unknown else self._queue.reserved(),
         )

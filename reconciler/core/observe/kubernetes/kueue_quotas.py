@@ -28,6 +28,7 @@ class KueueQuotas:
         self._cohorts: RecordStore[Cohort] = RecordStore(read_cohort, ChangeEffect.CAPACITY)
         self._flavors: RecordStore[ResourceFlavor] = RecordStore(read_resource_flavor, ChangeEffect.CAPACITY)
         self._namespaces: RecordStore[Mapping[str, str]] = RecordStore(read_namespace_labels, ChangeEffect.CAPACITY)
+        self._labels: tuple[int, Mapping[str, Mapping[str, str]]] = -1, {}
         self._last: tuple[tuple[object, ...], KueueQueues | None] = (), None
 
     @property
@@ -41,15 +42,22 @@ class KueueQuotas:
             Resource.NAMESPACES: self._namespaces,
         }
 
+    def namespaces(self, unknown: AbstractSet[Watched]) -> Mapping[str, Mapping[str, str]] | None:
+        """Return the labels of all namespaces, the same object until one changes; None while they are `unknown`."""
+        if Resource.NAMESPACES in unknown:
+            return None
+        if self._labels[0] != self._namespaces.version:
+            self._labels = self._namespaces.version, dict(sorted(self._namespaces.records.items()))
+        return self._labels[1]
+
     def queues(self, unknown: AbstractSet[Watched]) -> KueueQueues | None:
         """Return the queues, the same object until one of them changes; None while any of them is `unknown`."""
         if unknown & QUEUES:
             return None
         stores = (self._local, self._clusters, self._cohorts, self._flavors, self._namespaces)
-        labelled = Resource.NAMESPACES not in unknown
-        versions = (*(store.version for store in stores), labelled)
+        namespaces = self.namespaces(unknown)
+        versions = (*(store.version for store in stores), namespaces is not None)
         if self._last[0] != versions:
-            namespaces = dict(sorted(self._namespaces.records.items())) if labelled else None
             made = kueue_queues(
                 self._local.records,
                 self._clusters.records,
