@@ -71,7 +71,12 @@ defaultPriorityClass: normal
         ("high", ["PriorityClass=high"]),
     ]
     assert quotas[0].used.amounts == {"pods": parse_quantity("2")}
-    assert (quotas[1].used.amounts, seen.priority_class, seen.limit_ranges) == ({}, "normal", {})
+    assert (quotas[1].used.amounts, seen.priority_class, seen.limit_ranges) == ({"pods": 0}, "normal", {})
+
+
+def test_two_quotas_of_one_name_in_a_namespace_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="has quota quota of llm twice"):
+        observed("resourceQuotas:\n- {namespace: llm, hard: {pods: 4}}\n- {namespace: llm, hard: {pods: 2}}\n")
 
 
 def test_of_runtime_classes_that_are_left_out_nobody_knows_and_of_limit_ranges_there_are_none() -> None:

@@ -409,7 +409,7 @@ def _quota(file: ResourceQuotaFile) -> ResourceQuota:
     return ResourceQuota(
         name=file.name,
         hard=resources(file.hard),
-        used=resources(file.used),
+        used=resources({**dict.fromkeys(file.hard, 0), **file.used}),
         scopes=tuple(read_scopes(file.scopes, expressions)),
     )
 

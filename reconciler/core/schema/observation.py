@@ -6,7 +6,15 @@ import re
 from datetime import UTC, datetime
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
 
 from reconciler.core.schema.node_affinity import NodeTermFile
 from reconciler.core.schema.pod_affinity import HostPortFile, PodAffinityTermFile, PodsOnNodeFile, TopologySpreadFile
@@ -269,9 +277,9 @@ class ResourceQuotaFile(Strict):
     """A ResourceQuota."""
 
     namespace: Text
-    name: Text
+    name: Text = Field("quota", description="Its name, by which refusals call it; each of a namespace has its own.")
     hard: Amounts = Field(description="Its status.hard.")
-    used: Amounts = Field({}, description="Its status.used; a resource that is left out lets nothing in.")
+    used: Amounts = Field({}, description="Its status.used; of a resource that is left out nothing is used.")
     scopes: list[str] = Field([], description="Its spec.scopes.")
     scope_selector: list[ScopeFile] = Field([], description="Its spec.scopeSelector.matchExpressions.")
 
@@ -344,3 +352,13 @@ class ObservationFile(Strict):
             "nothing but the Cluster bounds these."
         ),
     )
+
+    @field_validator("resource_quotas", mode="after")
+    @classmethod
+    def _refuse_repeated_quotas(cls, given: list[ResourceQuotaFile]) -> list[ResourceQuotaFile]:
+        """Refuse two quotas of one name in a namespace, one of which would bound nothing."""
+        names = [(quota.namespace, quota.name) for quota in given]
+        repeated = next((name for place, name in enumerate(names) if name in names[:place]), None)
+        if repeated is not None:
+            raise refusal(f"has quota {repeated[1]} of {repeated[0]} twice", "give each its own name")
+        return given
