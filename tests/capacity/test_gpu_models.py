@@ -134,7 +134,7 @@ def gfd(product: str, count: int, replicas: int = 1, strategy: str = "none", of:
         (gfd(f"{H100}-MIG-7g.80gb", 1), "nvidia.com/gpu", 1, SliceKind.MIG, "1"),
         (gfd(f"{H100}-MIG-1g.10gb-SHARED", 7, 2, "time-slicing"), "nvidia.com/gpu", 14, SliceKind.TIME, "1/14"),
         ({}, "nvidia.com/mig-2g.20gb", 3, SliceKind.MIG, "2/7"),
-        # HAMi's plugin gives each GPU out ten times, and leaves the labels as they are.
+        # A plugin of somebody else gives each GPU out ten times, and leaves the labels as they are.
         (gfd(H100, 8), "nvidia.com/gpu", 80, SliceKind.OTHER, "1/10"),
         # Where MIG is mixed, the label counts the GPUs that are cut up as well.
         (gfd(H100, 8), "nvidia.com/gpu", 4, None, "1"),

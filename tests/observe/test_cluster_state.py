@@ -638,6 +638,26 @@ def test_pods_of_a_placement_that_ask_for_no_device_are_told_apart() -> None:
     assert seen.ready == {"vllm-7f3a90c1": 2}
 
 
+HAMI_DEVICES = [
+    ("GPU-a,10,81559,100,NVIDIA-H100,0,true,0,hami-core:GPU-b,10,81559,100,NVIDIA-H100,0,true,1,hami-core:", 1),
+    ('[{"id": "GPU-a", "count": 10, "devmem": 81559}, {"id": "GPU-b", "count": 10, "devmem": 81559}]', 1),
+    ("none", 0),
+    ("[{", 0),
+    ("", 0),
+]
+
+
+@pytest.mark.parametrize(("devices", "free"), HAMI_DEVICES)
+def test_a_node_of_hami_has_as_many_gpus_as_it_registers(devices: str, free: int) -> None:
+    """Its plugin gives each of two GPUs out ten times; the pod there may have any part of one of them."""
+    made = node("gpu-1", gpus=20)
+    made["metadata"]["annotations"] = {"hami.io/node-nvidia-register": devices}
+    seen = state(nodes=[made], pods=[pod("a", "gpu-1")]).observation(NAME, AT)
+    (found,) = [each for pool in seen.pools for each in pool.nodes]
+    assert found.free.amounts.get(GPU, 0) == free * ONE
+    assert ClusterCapacity(seen).count(replica_shape({"containers": containers(1)}), 9) == free
+
+
 def test_pods_of_a_placement_with_a_part_of_a_gpu_help_nobody_and_use_a_gpu() -> None:
     made = [ours("a", "gpu-1", ready=True, gpus=0), ours("b", waits=NO_GPU, gpus=0)]
     for each in made:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -10,10 +11,11 @@ from typing import TypeAlias
 
 from reconciler.core.pods.pod_requests import parse_amounts, shared_resources
 from reconciler.model.kubernetes.scheduling import Taint
-from reconciler.model.units import Resources
+from reconciler.model.units import ONE, Quantity, Resources
 from reconciler.model.workload import Json
 
 Label: TypeAlias = tuple[str, str]
+_GPU, _HAMI = "nvidia.com/gpu", "hami.io/node-nvidia-register"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,12 +51,35 @@ def read_node(raw: Json) -> NodeRecord:
         (item["key"], item.get("value") or "", item.get("effect") or "NoSchedule") for item in spec.get("taints") or ()
     )
     return NodeRecord(
-        allocatable=shared_resources(parse_amounts(status.get("allocatable"))),
+        allocatable=shared_resources(_whole_gpus(parse_amounts(status.get("allocatable")), metadata)),
         labels=tuple(_label(key, value) for key, value in sorted((metadata.get("labels") or {}).items())),
         taints=_shared_taints(tuple(taints)),
         ready=ready,
         open=ready and not spec.get("unschedulable") and "deletionTimestamp" not in metadata,
     )
+
+
+def _whole_gpus(amounts: dict[str, Quantity], metadata: Json) -> dict[str, Quantity]:
+    """Count the GPUs of a node that HAMi gives out several times by their number, which its device plugin annotates.
+
+    A pod that names no memory gets all of one, and each pod there may be on another of them: at least that many less
+    the pods are free. Project-HAMi/HAMi 00160eb, pkg/device/nvidia.
+    """
+    registered = (metadata.get("annotations") or {}).get(_HAMI)
+    if registered is None or _GPU not in amounts:
+        return amounts
+    return {**amounts, _GPU: min(amounts[_GPU], Quantity(_registered(registered) * ONE))}
+
+
+@lru_cache(maxsize=4096)
+def _registered(text: str) -> int:
+    """Count the devices of an annotation of HAMi: a JSON list, or entries that end in a colon each; 0 for others."""
+    if not text.startswith("["):
+        return sum(entry.count(",") > 1 for entry in text.split(":"))
+    try:
+        return len(json.loads(text))
+    except (ValueError, RecursionError):
+        return 0
 
 
 def group_nodes(nodes: Mapping[str, NodeRecord]) -> tuple[NodeGroup, ...]:
