@@ -235,6 +235,23 @@ def test_rays_autoscaler_states_its_workers_in_the_cluster_that_a_service_makes(
     assert home.counts == (5, 3, 2)
 
 
+def test_submitter_of_a_ray_job_is_no_revision_of_its_cluster() -> None:
+    """KubeRay starts the Job that submits once the cluster runs; then Ray's autoscaler asks for a worker more."""
+    raw = workload_of("RayJob")
+    home = Home(raw)
+    owner, spec = (raw["apiVersion"], "RayJob", "model"), raw["spec"]["rayClusterSpec"]
+    ray = made("model-bcdfg", version=raw["apiVersion"], kind="RayCluster", owner=owner)
+    home.put({**ray, "spec": {**spec, "workerGroupSpecs": [{**spec["workerGroupSpecs"][0], "replicas": 4}]}})
+    home.put(made("model", version="batch/v1", kind="Job", owner=owner, parallelism=1, completions=1))
+    home.pods(pod("submitter", "gpu-1", owner=("Job", "model"), version="batch/v1"))
+    labels, of_ray = {"ray.io/cluster": "model-bcdfg"}, ("RayCluster", "model-bcdfg")
+    for index in range(5):
+        on = "gpu-1" if index < 4 else ""
+        waits = "" if on else NO_GPU
+        home.pods(pod(f"w{index}", on, owner=of_ray, version=raw["apiVersion"], labels=labels, waits=waits))
+    assert home.counts == (6, 5, 1)
+
+
 @pytest.mark.parametrize("name", ["model-bcdfg", "model-raycluster-bcdfg"])
 def test_pods_of_a_ray_cluster_that_is_not_seen_are_known_by_its_name(name: str) -> None:
     """KubeRay before 1.4 has the kind in the name."""
@@ -367,15 +384,67 @@ def test_autoscaler_of_what_stands_between_an_object_and_its_deployments_is_hear
     assert len(home.seen.asks) == 1
 
 
-def test_autoscaler_of_a_part_of_gangs_asks_for_gangs() -> None:
-    """Two replicas of a set have four pods of the clique, of which the autoscaler wants eight: two replicas more."""
-    raw = workload_of("PodCliqueSet")
-    home = Home({**raw, "spec": {**raw["spec"], "replicas": 2}})
-    labels = {"app.kubernetes.io/part-of": "model", "app.kubernetes.io/managed-by": "grove-operator"}
-    owner = ("PodClique", "model-0-decode")
+CLIQUE = {"app.kubernetes.io/part-of": "model", "app.kubernetes.io/managed-by": "grove-operator"}
+GRAPH = {"nvidia.com/dynamo-graph-deployment-name": "model", "nvidia.com/dynamo-component": "Decode"}
+SERVICE = {"app.kubernetes.io/name": "model", "app.kubernetes.io/part-of": "llminferenceservice"}
+
+
+@pytest.mark.parametrize(
+    ("sample", "kind", "labels", "current", "replicas"),
+    [
+        # Each replica of the set has four pods of the clique; those of the second are another PodClique's.
+        ("PodCliqueSet", "PodClique", CLIQUE | {"grove.io/podcliqueset-replica-index": "0"}, 4, 1),
+        # The four pods are two replicas of the scaling group.
+        (
+            "PodCliqueSet",
+            "PodCliqueScalingGroup",
+            CLIQUE | {"grove.io/podcliqueset-replica-index": "0", "grove.io/podcliquescalinggroup": "model-decode"},
+            2,
+            1,
+        ),
+        ("DynamoGraphDeployment v1alpha1", "DynamoComponentDeployment", GRAPH, 4, 1),
+        # Each replica of the component has two nodes.
+        ("DynamoGraphDeployment v1beta1", "DynamoGraphDeploymentScalingAdapter", GRAPH, 2, 1),
+        ("LLMInferenceService", "StatefulSet", SERVICE, 4, 1),
+        # It is no gang, and its replicas are those of its predictor.
+        ("InferenceService", "StatefulSet", PREDICTOR, 4, 4),
+    ],
+)
+def test_autoscaler_of_a_part_asks_for_as_many_of_the_whole(
+    sample: str, kind: str, labels: dict[str, str], current: int, replicas: int
+) -> None:
+    """The four pods of the part stand at its maximum, and the metric is twice its target."""
+    raw = workload_of(sample)
+    home = Home(raw)
+    part = made(
+        "model-decode",
+        version="apps/v1",
+        kind="StatefulSet",
+        owner=(raw["apiVersion"], raw["kind"], "model"),
+        replicas=current,
+        labels=labels,
+    )
+    if kind == "StatefulSet":
+        home.put(part)
+    owner = (kind, "model-decode")
     home.pods(*(pod(f"d{index}", "gpu-1", owner=owner, version=raw["apiVersion"], labels=labels) for index in range(4)))
-    home.state.apply(Resource.AUTOSCALERS, scaling("model-0-decode", "PodClique", raw["apiVersion"], 4))
-    assert [ask.replicas for ask in home.seen.asks] == [2]
+    version = "apps/v1" if kind == "StatefulSet" else raw["apiVersion"]
+    home.state.apply(Resource.AUTOSCALERS, scaling("model-decode", kind, version, current))
+    assert [ask.replicas for ask in home.seen.asks] == [replicas]
+
+
+def test_autoscaler_of_a_scaling_group_is_known_by_the_labels_of_its_pods() -> None:
+    """The PodCliques of a group own its pods, and nobody watches either."""
+    raw = workload_of("PodCliqueSet")
+    home = Home(raw)
+    labels = CLIQUE | {"grove.io/podcliqueset-replica-index": "1", "grove.io/podcliquescalinggroup": "model-1-decode"}
+    for clique in ("leader", "worker"):
+        owner = ("PodClique", f"model-1-decode-0-{clique}")
+        home.pods(pod(clique, "gpu-1", owner=owner, version=raw["apiVersion"], labels=labels))
+    home.state.apply(
+        Resource.AUTOSCALERS, scaling("model-1-decode", "PodCliqueScalingGroup", raw["apiVersion"], maximum=1)
+    )
+    assert [ask.replicas for ask in home.seen.asks] == [1]
 
 
 def test_what_an_object_made_that_is_being_deleted_asks_for_nothing() -> None:

@@ -21,6 +21,7 @@ from reconciler.model.kubernetes.workload_kind import (
     Mark,
     Path,
     PodTemplate,
+    ScaledPart,
     WorkloadKind,
     path,
 )
@@ -162,6 +163,7 @@ def sets() -> Iterator[WorkloadKind]:
         unqueued=True,
         divides=True,
         marks=(Mark(label="app.kubernetes.io/part-of", beside=(("app.kubernetes.io/managed-by", "grove-operator"),)),),
+        scaled_as=(ScaledPart(kind="PodCliqueScalingGroup", labels=("grove.io/podcliquescalinggroup",)),),
         checked="Grove fcc3b3b (2026-08-19)",
     )
 
@@ -530,6 +532,9 @@ def _llm(root: str, *, optional: bool) -> Iterator[PodTemplate]:
     )
 
 
+_GRAPH = "nvidia.com/dynamo-graph-deployment-name"
+
+
 def dynamo() -> Iterator[WorkloadKind]:
     """Describe Dynamo's graphs, whose two versions have their pods in different fields."""
     services, components = "spec.services.*", "spec.components.*"
@@ -555,7 +560,14 @@ def dynamo() -> Iterator[WorkloadKind]:
             ),
         ),
         together=Group(called="graph"),
-        marks=(Mark(label="nvidia.com/dynamo-graph-deployment-name"),),
+        marks=(Mark(label=_GRAPH),),
+        # `generateAdapterName` of its operator
+        scaled_as=(
+            ScaledPart(
+                kind="DynamoGraphDeploymentScalingAdapter",
+                labels=(_GRAPH, "nvidia.com/dynamo-component"),
+            ),
+        ),
         checked="Dynamo 50820f5 (v1alpha1 and v1beta1 types), d195d28 (labels)",
     )
 

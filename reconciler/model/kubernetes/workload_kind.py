@@ -116,6 +116,18 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ScaledPart:
+    """A kind of objects whose scale subresource sets the replicas of some pods of another object.
+
+    Autoscalers name such an object. It is known by the pods alone.
+    """
+
+    kind: str
+    labels: tuple[str, ...]
+    """The labels of its pods whose values are its name, joined by dashes and in lower case."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EndStatus:
     """How the status of an object says that its run is over, and how it went."""
 
@@ -169,7 +181,7 @@ class WorkloadKind:
     """Whether the objects that it makes state how many pods it wants at present, since they are what is autoscaled."""
     revisions: str = ""
     """The label of the objects that it makes by which those with one value are revisions of one part, of which at most
-    one is wanted; ``*`` where all are. Empty where each is a part."""
+    one is wanted; ``*`` where all of one kind are. Empty where each is a part."""
     ceiling: Path = ()
     """The field with the most replicas that the kind's own autoscaler makes; empty where it has none."""
     ordered: tuple[tuple[Path, Path], ...] = ()
@@ -185,6 +197,8 @@ class WorkloadKind:
     subgroup_key: str = ""
     """The pod label that identifies a subgroup; empty where groups have none."""
     marks: tuple[Mark, ...] = ()
+    scaled_as: tuple[ScaledPart, ...] = ()
+    """The objects that autoscalers name for some of its pods, where none of them is watched."""
     once: bool = False
     """Whether the pods run to completion: a second copy of an object would do the same work again."""
     once_with: tuple[Path, ...] = ()

@@ -67,6 +67,8 @@ class CustomWorkloadRecord:
     owner: Owner | None = None
     # The gangs that it asks for, each known by a label of its pods; 0 without such a label.
     gangs: int = 0
+    # The gangs that it asks for, whether or not their pods have such a label; 0 if its pods are in none.
+    together: int = 0
     # Whether the objects that it makes say how many pods it wants at present, and by what they are revisions.
     scaled_below: bool = False
     revisions: str = ""
@@ -105,6 +107,7 @@ def read_spec(resource: CustomResource, raw: Json, kinds: Kinds) -> CustomWorklo
         identity=object_identity(raw["metadata"]),
         owner=owner,
         gangs=(groups or 0) if named else 0,
+        together=groups or 0,
         scaled_below=kind is not None and kind.scaled_below,
         revisions=kind.revisions if kind is not None else "",
         runs_once=kind is not None and kind.once,

@@ -57,6 +57,11 @@ class QueuedRecord:
     # The uid of its owner, which may have gone and come back meanwhile; empty where unknown.
     owner_uid: str = ""
 
+    @property
+    def current(self) -> int:
+        """Kueue counts pods, and states no scale."""
+        return 0
+
     def ask(self, pods: int, ready: int) -> ReplicaRequest | None:
         """Ask for the missing pods of the object.
 

@@ -76,6 +76,10 @@ def _owners_by_label(metadata: Json, namespace: str, marks: Marks) -> Iterator[t
             if all(labels.get(other) == value for other, value in mark.beside):
                 for name in _names(str(labels[label]), mark):
                     yield Owner(kind.kind, namespace, name, foreign_group(kind.kind, kind.group)), kind.together
+                for part in kind.scaled_as:
+                    values = [str(labels.get(each) or "") for each in part.labels]
+                    if all(values):
+                        yield Owner(part.kind, namespace, "-".join(values).lower()), None
 
 
 def _names(value: str, mark: Mark) -> Iterator[str]:

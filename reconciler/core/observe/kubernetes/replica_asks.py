@@ -25,6 +25,11 @@ class AskRecord(Protocol):
         ...
 
     @property
+    def current(self) -> int:
+        """The replicas that the object has by its scale subresource, in its own unit; 0 where that is not stated."""
+        ...
+
+    @property
     def shape(self) -> ReplicaShape | None:
         """The shape of a missing replica, if it is stated."""
         ...

@@ -154,7 +154,7 @@ class ObjectTree:
             part = dict(self._objects[each].identity.part).get(label)
             key: object = each if part is None else part
             if label == EACH or (record is None and each.kind == _REPLICA_SET):
-                key = ""
+                key = each.kind
             parts.setdefault(key, []).append(each)
         return list(parts.values())
 

@@ -12,6 +12,7 @@ from functools import cached_property
 
 from reconciler.core.capacity.gpu_models import gpus_of_pod
 from reconciler.core.observe.kubernetes.custom_workloads import CustomWorkloadRecord
+from reconciler.core.observe.kubernetes.pod_groups import group_of
 from reconciler.core.observe.kubernetes.pods import PodRecord
 from reconciler.core.observe.kubernetes.replica_asks import AskRecord
 from reconciler.core.observe.kubernetes.resources import Owner
@@ -71,11 +72,12 @@ class WorkloadAsks:
         """Yield what is asked for of an object, in its own replicas."""
         for target, records in asking.items():
             pods = [pod for pod in self._tree.pods_below(target) if not pod.leaving]
-            ready = self._measured(target, pods)
             for record in records:
-                ask = record.ask(len(pods), ready)
+                ask = record.ask(len(pods), self._measured(target, pods, record.current))
                 if ask is not None:
-                    yield self._of_root(root, target, pods, ask)
+                    gangs = 0 if target == root else self._gangs(root, pods)
+                    have = record.current or len(pods)
+                    yield replace(ask, replicas=-(-ask.replicas * gangs // have)) if gangs and have else ask
 
     @cached_property
     def _reaching(self) -> Mapping[Owner, Sequence[Owner]]:
@@ -96,18 +98,28 @@ class WorkloadAsks:
         shapes = [record.shape for record in records if record is not None and record.shape is not None]
         return max(map(gpus_of_pod, shapes), default=0)
 
-    def _measured(self, target: Owner, pods: Sequence[PodRecord]) -> int:
-        """Count the ready replicas that an autoscaler of an object measures: of gangs by their leaders."""
+    def _measured(self, target: Owner, pods: Sequence[PodRecord], current: int) -> int:
+        """Count the ready replicas that an autoscaler of an object measures: of gangs by their leaders.
+
+        Of an object that is not watched, several pods may be one of its `current` replicas.
+        """
         record = self._objects.get(target)
         leaders = [pod for pod in pods if any(group.leads and group.owner == target for group in pod.groups)]
         ready = sum(1 for pod in leaders or pods if pod.ready)
-        if leaders or not isinstance(record, CustomWorkloadRecord) or not (record.gangs and record.wanted):
+        if leaders:
+            return ready
+        if record is None and 0 < current < len(pods):
+            return ready * current // len(pods)
+        if not isinstance(record, CustomWorkloadRecord) or not (record.gangs and record.wanted):
             return ready
         return ready * record.gangs // record.wanted
 
-    def _of_root(self, root: Owner, target: Owner, pods: Sequence[PodRecord], ask: ReplicaRequest) -> ReplicaRequest:
-        """Convert what is asked for of a part of gangs into gangs, each of which has as many of the part."""
+    def _gangs(self, root: Owner, pods: Iterable[PodRecord]) -> int:
+        """Count the gangs of an object that these pods are of; 0 where its pods are in none.
+
+        What is asked for of a part of them is converted into gangs, each of which has as many of the part.
+        """
         record = self._objects.get(root)
-        if target == root or not pods or not isinstance(record, CustomWorkloadRecord) or not record.gangs:
-            return ask
-        return replace(ask, replicas=-(-ask.replicas * record.gangs // len(pods)))
+        if not isinstance(record, CustomWorkloadRecord):
+            return 0
+        return len({group_of(root, pod.groups) for pod in pods} - {""}) or record.together
