@@ -93,6 +93,14 @@ def test_a_refusal_names_the_queue_and_what_is_left() -> None:
     assert said in str(explain(VLLM, made, decided))
 
 
+def test_what_a_queue_has_no_more_quota_for_is_told_where_the_rest_goes() -> None:
+    made = plan(short(6, running=0), away(*queue(4)), free("worker-3", 9), wanted=fleet(SERVING))
+    assert placed(made) == {"worker-2": 4, "worker-3": 2}
+    (refused,) = made.changes[1].refused
+    left = "ClusterQueue team: 0 of 4 nvidia.com/gpu left in flavor any, 1 needed"
+    assert refused.message == f"took 4 replicas and has no room for more; {left}"
+
+
 def test_workloads_of_one_queue_share_its_quota_in_one_pass() -> None:
     home, other = short(5, running=0), short(5, running=0, workload=OTHER)
     both = replace(home, workloads=(*home.workloads, *other.workloads))

@@ -42,7 +42,10 @@ _SHARED = "room is shared with others that wait"
 
 
 def _full(candidate: Candidate, choice: Choice, held: str) -> Refusal:
-    """Say of a candidate that got all replicas it has room for why it did not get more; `held` are its NodePools."""
+    """Say of a candidate that got all replicas it has room for why it did not get more.
+
+    `held` are the quotas, or else the NodePools, that keep more from it.
+    """
     limited = choice.limit is not None and choice.fits > candidate.replicas
     bound = f"may have {choice.limit} at most" if limited else f"has no room for more{held}"
     return Refusal(
@@ -190,7 +193,7 @@ class ScaleUp:
             placed_shape = candidate.shape if pods is None else pods.shape
             changes.append(self._change(candidate, choice, placed_shape, refusals, missing))
             if candidate.replicas == candidate.room and unit.is_single:
-                refusals = (*refusals, _full(candidate, choice, self.finder.describe_held(candidate.cluster, shape)))
+                refusals = (*refusals, _full(candidate, choice, self._describe_held(candidate)))
         self.working_plan.burst(workload, changes)
         if beyond and changes:
             soon = self.inputs.now + timedelta(seconds=1)
@@ -218,6 +221,12 @@ class ScaleUp:
             suppressed = self.working_plan.unplaceable(workload)
             if kind is not None and suppressed is not None and left == missing:
                 self.finder.refusals.suppress(kind, suppressed, self.finder.moment())
+
+    def _describe_held(self, candidate: Candidate) -> str:
+        """Say which quotas, or else which NodePools, keep more from a candidate, each after a semicolon."""
+        room = self.finder.capacity.room(candidate.cluster, self.demand.workload.workspace)
+        refused = room.refused_pods(candidate.shape, 1)
+        return f"; {refused.message}" if refused else self.finder.describe_held(candidate.cluster, candidate.shape)
 
     def _assign(self, shape: ReplicaShape, missing: int, unit: PlacementUnit) -> Assignment:
         template = self.inputs.desired.templates[self.demand.workload]
