@@ -28,6 +28,7 @@ from reconciler.core.decide.candidates.gpr_quota import GprQuota
 from reconciler.core.decide.candidates.gpr_terms import has_gpr_templates
 from reconciler.core.decide.candidates.kind_answers import KindAnswers
 from reconciler.core.decide.candidates.object_conflicts import ObjectConflicts
+from reconciler.core.decide.candidates.object_quotas import ObjectQuotas
 from reconciler.core.decide.candidates.replica_domains import replica_domains
 from reconciler.core.decide.candidates.scorers import SCORERS, Ranking
 from reconciler.core.decide.state.enrolment import EnrolledRequest
@@ -135,6 +136,7 @@ class CandidateFinder:
         self._working_plan = working_plan
         self.capacity = FleetCapacity(inputs, working_plan)
         self.conflicts = ObjectConflicts(inputs, working_plan)
+        self.object_quotas = ObjectQuotas(inputs, working_plan)
         self._engines = tuple(sorted({cluster.engine for cluster in self._desired.clusters.values()}))
         self.refusals = RefusalCache()
         self._kinds: dict[WorkloadId, int | None] = {}
@@ -461,6 +463,7 @@ class CandidateFinder:
         if refusal is None and not here:
             refusal = self.conflicts.refusal(workload, cluster)
             refusal = refusal or self.gprs.refusal(workload.workspace, cluster, shape, more_gprs=more_gprs)
+            refusal = refusal or self.object_quotas.refusal(workload, cluster)
         return refusal
 
     def _fit(
@@ -520,6 +523,7 @@ class CandidateFinder:
             self._working_plan.memory.request_kind(entry, self._engines, helm=self._observed.helm),
             anti_affinity,
             self.capacity.admission(clusters, shapes),
+            self.object_quotas.likeness(entry.workload),
         )
 
     def burst_kind(self, template: WorkloadTemplate, shape: ReplicaShape) -> tuple[Hashable, ...] | None:
@@ -538,6 +542,7 @@ class CandidateFinder:
             or workload in self.unwritten
             or (restraints and any(restraint.cluster is not None for restraint in restraints))
             or self.conflicts.may_refuse_burst(workload)
+            or self.object_quotas.likeness(workload) is not None
         )
         if has_own:
             return None
