@@ -153,6 +153,7 @@ def test_only_what_decides_nothing_by_its_absence_is_empty_where_it_is_not_serve
     assert named == {
         Effect.UNSEEN: {"nodes", "pods", "deployments", "statefulsets", "replicasets", "jobs"},
         Effect.EMPTY: {
+            "events",
             "horizontalpodautoscalers",
             "workloads",
             "localqueues",
