@@ -39,7 +39,7 @@ WHOLE = frozenset({
     "AdvancedCronJob", "BroadcastJob",
 })  # fmt: skip # a list of words
 """Kinds of which a placement is one object, whatever numbers it holds."""
-FIELDS = {"Job": "parallelism", "InferenceService": "predictor.minReplicas"}
+FIELDS = {"DisaggregatedSet": "slices", "Job": "parallelism", "InferenceService": "predictor.minReplicas"}
 """Where another kind has its replicas, if not in ``spec.replicas``."""
 BARE: Mapping[str, Json] = {
     "/Pod": {"apiVersion": "v1", "kind": "Pod", "spec": POD},
@@ -259,7 +259,7 @@ def test_a_kind_with_a_field_for_its_replicas_deploys_as_many_as_are_missing(kin
     manifest = SAMPLES[kind]
     total = agree(placed(stating(manifest, WAYS[way])))
     pods = manifest["spec"].get("leaderWorkerTemplate", {}).get("size", 1)
-    if kind == "grove.io/PodCliqueSet":
+    if kind in {"grove.io/PodCliqueSet", "disaggregatedset.x-k8s.io/DisaggregatedSet"}:
         assert total > 1
     else:
         assert total == MISSING // pods

@@ -38,6 +38,7 @@ SIZES = {
     "LeaderWorkerSet": [4],
     "LeaderWorkerSet with a leader of its own": [1, 3],
     "LeaderWorkerSet of leaders alone": [1],
+    "DisaggregatedSet": [4, 1, 3],
     "JobSet": [1, 8],
     "TFJob": [2, 4, 1],
     "PyTorchJob": [1, 3],
