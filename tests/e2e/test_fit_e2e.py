@@ -14,7 +14,7 @@ from tests.e2e.scheduling import bound, observed, ready, unschedulable
 
 BATCHES = {**dict.fromkeys(range(4), Mix), **dict.fromkeys(range(4, 8), NeighbourMix)}
 IN_BATCH = 50
-AGREEING = 44
+AGREEING = {Mix: 44, NeighbourMix: 40}
 """Of each batch, the mixes for which our count is the scheduler's, at the least; in the others it is lower."""
 
 
@@ -75,7 +75,7 @@ def test_what_fits_by_our_count_the_scheduler_places(cluster: Cluster, batch: in
     print(f"lower: {lower}")  # noqa: T201 - to be quoted (pytest -rP)
     unseen = {mix.name for mix in mixes if mix not in agreeing and not mix.is_estimate()}
     assert unseen == set(), f"there was room that we did not see: {lower}"
-    assert len(agreeing) >= AGREEING, f"too many estimates are too low: {lower}"
+    assert len(agreeing) >= AGREEING[BATCHES[batch]], f"too many estimates are too low: {lower}"
     assert len(set(promised.values())) > 4, "the mixes are too much alike to prove anything"
 
 
