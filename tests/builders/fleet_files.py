@@ -67,7 +67,7 @@ TEMPLATE = text("""
           metadata: {name: vllm, namespace: llm-demo}
           spec:
             selector: {matchLabels: {app: vllm}}
-            template: {metadata: {labels: {app: vllm}}, spec: {containers: [{name: server, image: vllm}]}}
+            template: {metadata: {labels: {app: vllm}}, spec: {containers: [{name: server, image: vllm:1}]}}
             replicas: "{{ replicas }}"
       steps:
       - name: server
@@ -98,7 +98,7 @@ def wrapping(*objects: str, name: str = "vllm") -> str:
     return head + wrapper + components + rest[rest.index("  steps:") :]
 
 
-PODS = "        template: {metadata: {labels: {app: vllm}}, spec: {containers: [{name: server, image: vllm}]}}\n"
+PODS = "        template: {metadata: {labels: {app: vllm}}, spec: {containers: [{name: server, image: vllm:1}]}}\n"
 """The line of the template's pods."""
 
 FLEET: Mapping[str, str] = {

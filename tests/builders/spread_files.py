@@ -170,7 +170,7 @@ ROLLOUT = _sample("workloadspread-demo", "argoproj.io/v1alpha1 Rollout rollouts-
 TOLERATION = '{key: "key1", operator: "Equal", value: "value1", effect: "NoSchedule"}'
 PATCHES = (
     "{metadata: {labels: {topology.application.deploy/zone: zone-a}}}",
-    "{spec: {containers: [{name: main, image: main, resources: {limit: {cpu: '2', memory: 800Mi}}}]}}",
-    "{spec: {containers: [{name: main, image: main, env: [{name: K8S_AZ_NAME, value: zone-a}]}]}}",
+    "{spec: {containers: [{name: main, image: main:1, resources: {limit: {cpu: '2', memory: 800Mi}}}]}}",
+    "{spec: {containers: [{name: main, image: main:1, env: [{name: K8S_AZ_NAME, value: zone-a}]}]}}",
 )
 """The patches of the samples; the second is as it stands there, although Kubernetes calls them limits."""

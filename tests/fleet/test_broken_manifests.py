@@ -24,7 +24,7 @@ def with_pods(pods: str) -> str:
 def limited(amount: str) -> str:
     """Write it with this limit of GPUs."""
     return with_pods(
-        f"{{containers: [{{name: main, image: main, resources: {{limits: {{nvidia.com/gpu: {amount}}}}}}}]}}"
+        f"{{containers: [{{name: main, image: main:1, resources: {{limits: {{nvidia.com/gpu: {amount}}}}}}}]}}"
     )
 
 
@@ -35,17 +35,17 @@ BROKEN = {
     "less than nothing": (limited("-1"), LIMIT, "'-1' is negative (try 1, 500m or 8Gi)"),
     "a list": (limited("[1]"), LIMIT, "'[1]' is not a quantity (try 1, 500m or 8Gi)"),
     "an operator of a toleration": (
-        with_pods("{containers: [{name: main, image: main}], tolerations: [{key: gpu, operator: Foo}]}"),
+        with_pods("{containers: [{name: main, image: main:1}], tolerations: [{key: gpu, operator: Foo}]}"),
         "spec.template.spec.tolerations[0].operator",
         "'Foo' is nothing that Kubernetes knows here (one of Equal, Exists, Gt, Lt)",
     ),
     "an effect of a toleration": (
-        with_pods("{containers: [{name: main, image: main}], tolerations: [{operator: Exists, effect: noschedule}]}"),
+        with_pods("{containers: [{name: main, image: main:1}], tolerations: [{operator: Exists, effect: noschedule}]}"),
         "spec.template.spec.tolerations[0].effect",
         "'noschedule' is nothing that Kubernetes knows here (one of NoSchedule, PreferNoSchedule, NoExecute)",
     ),
     "a selector that is no text": (
-        with_pods("{containers: [{name: main, image: main}], nodeSelector: {gpu: true}}"),
+        with_pods("{containers: [{name: main, image: main:1}], nodeSelector: {gpu: true}}"),
         "spec.template.spec.nodeSelector.gpu",
         "Kubernetes takes a text here, not 'True' (quote it)",
     ),
@@ -79,7 +79,7 @@ def test_template_stays_in_force_with_an_expression_in_place_of_all_limits(limit
         {
             **FLEET,
             "templates/vllm.yaml": with_pods(
-                f"{{containers: [{{name: main, image: main, resources: {{limits: {limits}}}}}]}}"
+                f"{{containers: [{{name: main, image: main:1, resources: {{limits: {limits}}}}}]}}"
             ),
         }
     )

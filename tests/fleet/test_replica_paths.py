@@ -22,7 +22,7 @@ MODELS = [
 
 def template(where: str | None, kind: str = "Deployment", **spec: Json) -> Desired:
     """Load a template of a chart and an object, with the annotation if there is one."""
-    pods = {"metadata": {"labels": {"app": "vllm"}}, "spec": {"containers": [{"name": "server", "image": "server"}]}}
+    pods = {"metadata": {"labels": {"app": "vllm"}}, "spec": {"containers": [{"name": "server", "image": "server:1"}]}}
     required = {"selector": {"matchLabels": {"app": "vllm"}}, "template": pods} if kind == "Deployment" else {}
     return with_template(
         json.dumps(

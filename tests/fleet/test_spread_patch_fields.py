@@ -14,8 +14,8 @@ WORKLOAD = "a patch is one of the pod, not of the workload"
 FILES = {
     **FLEET,
     "templates/vllm.yaml": TEMPLATE.replace(
-        "{containers: [{name: server, image: vllm}]}",
-        "{containers: [{name: a, image: a}, {name: b, image: b}, {name: main, image: c}]}",
+        "{containers: [{name: server, image: vllm:1}]}",
+        "{containers: [{name: a, image: a:1}, {name: b, image: b:1}, {name: main, image: c:1}]}",
     ),
 }
 STRAY = {

@@ -19,7 +19,7 @@ from tests.builders.platform_objects import obj, providing
 from tests.builders.requests import manifests
 from tests.builders.subsets import CLUSTERS, fleet, out, subset
 
-CONTAINER = {"name": "vllm", "image": "vllm"}
+CONTAINER = {"name": "vllm", "image": "vllm:1"}
 
 
 def from_secret(name: str, **more: Json) -> Json:

@@ -32,7 +32,7 @@ REF = WorkloadRef(namespace="llm-demo", name="vllm", kind="Deployment")
 
 
 def fleet(pod: str = OWN) -> dict[str, str]:
-    return {**FLEET, "templates/vllm.yaml": TEMPLATE.replace("{containers: [{name: server, image: vllm}]}", pod)}
+    return {**FLEET, "templates/vllm.yaml": TEMPLATE.replace("{containers: [{name: server, image: vllm:1}]}", pod)}
 
 
 def differences(*containers: Json, pod: str = OWN) -> list[str]:

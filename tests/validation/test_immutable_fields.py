@@ -35,6 +35,7 @@ def test_every_rule_of_kubernetes_itself_has_a_change_that_an_api_server_judges(
 FREE = {
     "/ReplicationController": "ValidateReplicationControllerUpdate of Kubernetes validates the new version alone",
     "batch/CronJob": "ValidateCronJobUpdate of Kubernetes validates the new version alone",
+    "disaggregatedset.x-k8s.io/DisaggregatedSet": "its webhook validates the new version alone",
     "apps.kruise.io/BroadcastJob": "the webhook of Kruise gets the new version alone (broadcastjob/validating)",
 }
 """The kinds of workloads all of whose fields may change, each with the reason."""

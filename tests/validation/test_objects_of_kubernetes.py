@@ -282,7 +282,7 @@ def rendered(desired: Desired) -> RenderedTemplate:
 
 
 def test_what_only_an_expression_breaks_is_refused_before_it_is_committed() -> None:
-    template = TEMPLATE.replace("{name: server, image: vllm}", '{name: server, image: "{{ replicas }}"}')
+    template = TEMPLATE.replace("{name: server, image: vllm:1}", '{name: server, image: "{{ replicas }}"}')
     desired = load({**FLEET, "templates/vllm.yaml": template})
     assert errors(desired) == []
     made = rendered(desired)
@@ -292,7 +292,7 @@ def test_what_only_an_expression_breaks_is_refused_before_it_is_committed() -> N
 
 def test_a_template_that_is_wrong_in_thousands_of_places_is_told_in_short() -> None:
     ports = ", ".join(f'{{containerPort: {number}, hostPort: "PORT"}}' for number in range(1, 3_001))
-    template = TEMPLATE.replace("image: vllm}", f"image: vllm, ports: [{ports}]}}")
+    template = TEMPLATE.replace("image: vllm:1}", f"image: vllm:1, ports: [{ports}]}}")
     found = lines(load({**FLEET, "templates/vllm.yaml": template.replace('"PORT"', "80")}).problems)
     assert len(found) <= MOST_TOLD + 2
     assert any(re.fullmatch(r"templates/vllm.yaml: has \d{4} more problems", line) for line in found)

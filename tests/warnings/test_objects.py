@@ -33,7 +33,7 @@ def told(*manifests: str) -> list[str]:
 
 JOB = (
     "{apiVersion: batch/v1, kind: Job, metadata: {name: prep, namespace: llm-demo}, spec: {template: {spec:"
-    " {restartPolicy: Never, containers: [{name: prep, image: busybox, args: ['--of', '%s']}]}}}}"
+    " {restartPolicy: Never, containers: [{name: prep, image: busybox:1.36, args: ['--of', '%s']}]}}}}"
 )
 CONFIG = (
     "{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: llm-demo}, immutable: %s,"
@@ -48,7 +48,7 @@ def test_replicas_in_the_pods_of_a_job_beside_the_workload_are_told() -> None:
 
 
 def test_replicas_of_a_job_set_beside_the_workload_are_told() -> None:
-    pod = "{spec: {restartPolicy: Never, containers: [{name: prep, image: busybox}]}}"
+    pod = "{spec: {restartPolicy: Never, containers: [{name: prep, image: busybox:1.36}]}}"
     worker = f"{{name: worker, replicas: '{{{{ replicas }}}}', template: {{spec: {{template: {pod}}}}}}}"
     job_set = "{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, metadata: {name: prep, namespace: llm-demo},"
     told_of = [line for line in told(f"{job_set} spec: {{replicatedJobs: [{worker}]}}}}") if "nobody can" in line]
@@ -71,7 +71,7 @@ def test_replicas_of_what_an_app_wrapper_wraps_are_told() -> None:
 
 @pytest.mark.parametrize(("labels", "number"), [("{kueue.x-k8s.io/queue-name: team}", 1), ("{}", 0)])
 def test_replicas_of_a_stateful_set_are_told_where_a_queue_of_kueue_keeps_them(labels: str, number: int) -> None:
-    pods = "{metadata: {labels: {app: a}}, spec: {containers: [{name: a, image: busybox}]}}"
+    pods = "{metadata: {labels: {app: a}}, spec: {containers: [{name: a, image: busybox:1.36}]}}"
     spec = f"{{replicas: 2, serviceName: a, selector: {{matchLabels: {{app: a}}}}, template: {pods}}}"
     metadata = f"{{name: a, namespace: llm-demo, labels: {labels}}}"
     lines = told(f"{{apiVersion: apps/v1, kind: StatefulSet, metadata: {metadata}, spec: {spec}}}")

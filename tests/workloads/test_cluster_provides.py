@@ -154,7 +154,7 @@ WARNING = (
 def template(kind: str = "WorkloadTemplate", *, replicas: Json = "{{ replicas }}", mode: str = "") -> str:
     """Write a template whose Deployment mounts a claim, which may be deployed with it in this access mode."""
     metadata = {"name": "vllm", "namespace": "llm-demo"}
-    pod = {"containers": [{"name": "server", "image": "server"}], "volumes": [MOUNTS]}
+    pod = {"containers": [{"name": "server", "image": "server:1"}], "volumes": [MOUNTS]}
     made = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata}
     labels = {"app": "vllm"}
     pods = {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": pod}}

@@ -48,6 +48,7 @@ from reconciler.core.fleet.spread.shares import divide_templates
 from reconciler.core.fleet.template import TemplateDraft
 from reconciler.core.fleet.warnings.autoscaled import warn_autoscaled
 from reconciler.core.fleet.warnings.budgets import warn_unpriced
+from reconciler.core.fleet.warnings.deployed import warn_moving_images, warn_refused_shares, warn_uncounted_pods
 from reconciler.core.fleet.warnings.multikueue import warn_managed_by_multikueue
 from reconciler.core.fleet.warnings.objects import warn_immutable_replicas, warn_shared_objects
 from reconciler.core.fleet.warnings.prerequisites import burst_clusters, check_prerequisites
@@ -555,6 +556,9 @@ def _warn_objects(
             partial(warn_managed_by_multikueue, template.spec),
             partial(warn_autoscaled, template, desired.kinds),
             partial(warn_immutable_replicas, template.spec, desired.kinds, desired.schemas),
+            partial(warn_refused_shares, desired.templates.get(workload, template), desired.kinds),
+            partial(warn_moving_images, template.spec, desired.kinds),
+            partial(warn_uncounted_pods, template.spec, desired.kinds),
             partial(warn_shared_objects, workload, owners, desired),
             partial(warn_short_time, template, policy, limits, desired.kinds),
         ):

@@ -96,6 +96,24 @@ def with_replicas(
     return _CACHE.of(template, fixed, kinds)
 
 
+def manifest_of_share(template: WorkloadTemplate, replicas: int) -> tuple[int, Mapping[str, Json]] | None:
+    """Return the manifest that has the replicas of a template, and its position, with so many in their place.
+
+    None where no manifest has them. Expressions that read anything but the replicas stay.
+    """
+    if template.count is None:
+        return None
+    variables = {**sandbox.spec_variables({}, EvaluationBudget(SHORT_WORK)), "replicas": replicas}
+    for index, resource in enumerate(template.spec.manifests):
+        if resource.name == template.count.manifest:
+            rendered: Json = resource.manifest
+            for field_path in template.count.paths:
+                value = _evaluate(at(resource.manifest, field_path), variables)
+                rendered = put(rendered, field_path, value)
+            return index, rendered
+    return None
+
+
 def describe_maximum(policy: BurstPolicy) -> str:
     """Say how many replicas a policy allows each of its workloads outside the primary, as a clause."""
     return f"policy {policy.name} allows {count(policy.max_replicas or 0, 'replica')}"

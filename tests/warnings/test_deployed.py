@@ -1,0 +1,102 @@
+"""Shares that a webhook refuses, builds that move, and pods that nothing counts are told when a fleet is checked."""
+
+from __future__ import annotations
+
+import copy
+import json
+from dataclasses import replace
+
+import pytest
+
+from reconciler.core.expressions import render
+from reconciler.core.fleet.burst_replicas import with_replicas
+from reconciler.core.fleet.warnings.deployed import warn_moving_images, warn_refused_shares, warn_uncounted_pods
+from reconciler.core.safety.rules import check_safety
+from reconciler.core.workloads.builtin_kinds import NO_KINDS
+from reconciler.errors import Severity
+from reconciler.model.workload import Json, WorkloadRef, WorkloadTemplate
+from tests.builders.deploy_specs import WORKSPACE, context, spec
+from tests.builders.inputs import template
+from tests.builders.workload_kinds import SAMPLES, lws
+from tests.validation.test_admission import JOB, QUEUED, UNITED, edited
+
+ROLLING = {"rollingUpdateConfiguration": {"maxUnavailable": "25%", "maxSurge": 0}}
+SUBSETS = {"subsets": [{"name": "a", "replicas": 2}, {"name": "b"}]}
+POOL = edited(JOB, **{"spec/parallelism": 8, "metadata/annotations/kueue.x-k8s.io~job-min-parallelism": "2"})
+del POOL["spec"]["completions"]
+
+SHARES: tuple[tuple[Json, str], ...] = (
+    (lws(8, rolloutStrategy=ROLLING), "a placement of 1 to 3 replicas is not committed: may not come to 0 replicas"),
+    (edited(UNITED, **{"spec/topology": SUBSETS}), "a placement of 1 replicas is not committed: its subsets have 2"),
+    (POOL, "a placement of 1 to 2 replicas may be refused: a minimal parallelism of 2 is not between 0 and the 1 pod"),
+    (edited(POOL, **QUEUED), "a placement of 1 to 2 replicas is not committed: a minimal parallelism of 2"),
+    (lws(8, rolloutStrategy={"rollingUpdateConfiguration": {"maxUnavailable": 1}}), ""),
+    (SAMPLES["Deployment"][0], ""),
+)
+
+
+def burst(made: Json) -> WorkloadTemplate:
+    """Make the template of a workload whose replicas are written by Overspill."""
+    ref = WorkloadRef(namespace="demo", name="model", kind=made["kind"], group=made["apiVersion"].partition("/")[0])
+    return with_replicas(replace(template(), spec=spec(("web", made)), ref=ref), None, NO_KINDS)[0]
+
+
+@pytest.mark.parametrize(("made", "says"), SHARES)
+def test_shares_that_a_webhook_refuses_are_told(made: Json, says: str) -> None:
+    told = [finding.message for finding in warn_refused_shares(burst(made), NO_KINDS)]
+    assert all(message.startswith(says) for message in told), told
+    assert len(told) == bool(says)
+
+
+@pytest.mark.parametrize(("made", "says"), SHARES)
+@pytest.mark.parametrize("replicas", [1, 2, 3, 4, 5, 8])
+def test_what_is_told_of_a_share_is_what_keeps_it_from_being_committed(made: Json, says: str, replicas: int) -> None:
+    counted = burst(made)
+    rendered = render.render(counted.spec, context(counted.spec, replicas=replicas))
+    findings = check_safety(rendered, replace(WORKSPACE, namespaces=()), rendered=True)
+    refused = any(finding.severity is Severity.ERROR for finding in findings)
+    told = [finding.message for finding in warn_refused_shares(counted, NO_KINDS) if "not committed" in finding.message]
+    last = 0 if not told else int(told[0].removeprefix("a placement of ").split(" replicas")[0].split(" to ")[-1])
+    assert refused is (replicas <= last), says
+
+
+@pytest.mark.parametrize(
+    ("image", "moves"),
+    [
+        ("vllm/vllm-openai", True),
+        ("vllm/vllm-openai:latest", True),
+        ("registry.example.com:5000/vllm", True),
+        ("registry.example.com:5000/vllm:v1", False),
+        ("vllm/vllm-openai:v0.10.1", False),
+        (f"vllm/vllm-openai@sha256:{'0' * 64}", False),
+        (f"vllm/vllm-openai:latest@sha256:{'0' * 64}", False),
+        ("vllm/vllm-openai:{{ cluster.labels.version }}", False),
+    ],
+)
+@pytest.mark.parametrize("name", ["Deployment", "LeaderWorkerSet", "RayCluster", "CronJob"])
+def test_images_that_are_another_build_later_are_told(name: str, image: str, moves: bool) -> None:
+    made = json.loads(json.dumps(SAMPLES[name][0]).replace("registry.example.com/model:1", image))
+    found = [*warn_moving_images(spec(("web", made)), NO_KINDS)]
+    assert [finding.severity for finding in found] == [Severity.WARNING] * moves
+    assert all(image in finding.message and finding.hint for finding in found)
+
+
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [
+        (("DaemonSet",), 1),
+        (("CronJob",), 1),
+        (("DaemonSet", "Deployment"), 1),
+        (("Deployment",), 0),
+        (("Deployment", "CronJob"), 0),
+    ],
+)
+def test_pods_that_nothing_counts_are_told(names: tuple[str, ...], told: int) -> None:
+    made = [(name, copy.deepcopy(SAMPLES[name][0])) for name in names]
+    if "DaemonSet" in names:
+        made[0] = ("DaemonSet", edited(made[0][1], **{
+            "spec/template/spec/containers/0/resources": {"limits": {"nvidia.com/gpu": 1}}
+        }))  # fmt: skip
+    if "CronJob" in names and len(names) > 1:
+        made[1][1]["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"][0].pop("resources", None)
+    assert len([*warn_uncounted_pods(spec(*made), NO_KINDS)]) == told
