@@ -94,9 +94,10 @@ def test_images_that_are_another_build_later_are_told(name: str, image: str, mov
 def test_pods_that_nothing_counts_are_told(names: tuple[str, ...], told: int) -> None:
     made = [(name, copy.deepcopy(SAMPLES[name][0])) for name in names]
     if "DaemonSet" in names:
-        made[0] = ("DaemonSet", edited(made[0][1], **{
-            "spec/template/spec/containers/0/resources": {"limits": {"nvidia.com/gpu": 1}}
-        }))  # fmt: skip
+        made[0] = (
+            "DaemonSet",
+            edited(made[0][1], **{"spec/template/spec/containers/0/resources": {"limits": {"nvidia.com/gpu": 1}}}),
+        )
     if "CronJob" in names and len(names) > 1:
         made[1][1]["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"][0].pop("resources", None)
     assert len([*warn_uncounted_pods(spec(*made), NO_KINDS)]) == told
