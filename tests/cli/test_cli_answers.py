@@ -74,6 +74,7 @@ def test_stale_signals_of_a_demand_are_published_as_unheard() -> None:
     assert list(json_value(demand)) == [
         "workload", "primary", "wanted", "running", "deficit", "waiting", "shape", "history", "reported",
         "note", "unheard", "podsAtHome", "held", "started", "claimed", "unit", "forecasts",
+        "blocked",
     ]  # fmt: skip # a list of words, filled line by line
     assert json_value(demand)["unheard"] == ["prometheus queue has not answered"]
 

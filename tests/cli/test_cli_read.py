@@ -371,7 +371,8 @@ def test_explanation_as_json_is_complete(overspill: Terminal, see: See) -> None:
         "conclusion", "observedAt", "request", "distribution", "notes", "summary"
     }  # fmt: skip # a list of words, filled line by line
     assert set(answer["assessments"][0]) == {
-        "cluster", "subset", "rank", "placed", "fits", "limit", "free", "pricePerGpuHour", "refusal", "scores", "start"
+        "cluster", "subset", "rank", "placed", "fits", "limit", "free", "pricePerGpuHour", "refusal", "scores", "start",
+        "slices",
     }  # fmt: skip # a list of words, filled line by line
 
 

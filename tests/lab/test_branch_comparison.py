@@ -148,6 +148,8 @@ OF_PLACEMENTS: dict[str, object] = {
     "pending_pods": PendingPods(replicas=1, shape=None),
     "waiting_reasons": "1 of 1 pods wait",
     "unadmitted": "kueue queue-a evicted it (Preempted)",
+    "evicted": "kueue queue-a evicted it (Preempted)",
+    "reserved": 1,
     "gpu_pods": (GpuPod(namespace="demo", name="a", gpus=1),),
     "unused": START,
     "succeeded": SucceededPods(pods=1, at=START),

@@ -119,6 +119,8 @@ def test_the_pod_templates_of_every_kind_are_read_for_parts(kind: str) -> None:
     """Annotate each template of an object in turn, where its kind has the metadata of its pods."""
     for *place, _ in labels_paths(kind):
         made: Any = deepcopy(SAMPLES[kind])
+        for role in made["spec"].get("roles", ()) if kind.endswith("DisaggregatedSet") else ():
+            role["spec"]["leaderWorkerTemplate"]["size"] = 2  # so that its second template makes pods
         holder = made
         for step in place:
             holder = holder[int(step)] if isinstance(holder, list) else holder.setdefault(step, {})

@@ -11,8 +11,8 @@ What Kueue has evicted there waits for nothing: it goes in the next pass, as Mul
 to be dispatched again (step 4 of `reconcileGroup`, pkg/controller/admissionchecks/multikueue/workload.go of
 kubernetes-sigs/kueue at ff69552). The cluster that it leaves gets nothing of it for a while.
 
-Pods that go together leave together, and only while none of them has a node; what runs once leaves for an eviction
-alone, if no pod of it has done its part.
+Pods that go together leave together, and only while none of them has a node; what runs once, and a request, leave for
+an eviction alone, if no pod of it has done its part.
 """
 
 from __future__ import annotations
@@ -98,8 +98,8 @@ def _cause(inputs: PassInput, placement: Placement, seen: ClusterObservation) ->
     # 2. Some of its pods have a node, or had one.
     if seen.bound.get(name) or name in seen.succeeded or name in seen.failed:
         return None
-    # 3. What runs once may get its node at any time, unless its queue has ended it.
-    return None if unit.once and name not in seen.evicted else NONE_RUNS
+    # 3. What runs once may get its node at any time, unless its queue has ended it. A request stays as one that is lost.
+    return None if (unit.once or placement.workload.request) and name not in seen.evicted else NONE_RUNS
 
 
 def _move_when_due(

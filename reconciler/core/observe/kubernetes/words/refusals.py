@@ -160,7 +160,7 @@ REFUSALS = Sayings(
 
 _BEGINS = re.compile(
     r'(?=admission webhook "|failed calling webhook "|Pod "[^"]*" is invalid)'
-    r'|[\w.]+(?: "[^"]*")? is forbidden: \[?'
+    r'|(?<![\w.])[\w.]+(?: "[^"]*")? is forbidden: \[?'
 )
 """Where the words of a plugin begin: behind those of the controller and the API server, and a bracket."""
 _CONTROLLER = re.compile(r"(?:Error creating|create Pod \S+ in StatefulSet \S+ failed error): ")

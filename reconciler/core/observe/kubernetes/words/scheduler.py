@@ -307,7 +307,7 @@ _SCHEDULER_ERRORS = Sayings(
 """What kube-scheduler says with the reason SchedulerError."""
 
 _HEAD = re.compile(
-    r"(?:Node-Pool '[^']*': )?(?:In hyperNode \S+: )?(?:0/\d+ nodes are (?:un)?available:?\s*"
+    r"(?:Node-Pool '[^']*': )?(?:In hyperNode \S+: )?(?:0/[0-9]+ nodes are (?:un)?available:?\s*"
     r"|all nodes are unavailable:?\s*"
     r"|no nodes with enough resources were found:?\s*"
     r"|Scheduling conditions were not met for pod \S+:\s*(?:[A-Z]\w+: )?)"
@@ -318,7 +318,7 @@ _AFTER_FILTERS = re.compile(
     r"|deletion of ResourceClaim|plugin disabled|All PostFilter plugins)"
 )
 """Where the messages of PostFilter plugins begin: they are about victims, and count nodes as well."""
-_COUNTED = re.compile(r"(?:^|(?:,|\.) )\d+ ")
+_COUNTED = re.compile(r"(?:^|(?:,|\.) )[0-9]+ ")
 
 
 @lru_cache(maxsize=8192)
@@ -360,7 +360,7 @@ def _reasons(message: str) -> list[str]:
         message = message[head.end() :]
     if after := _AFTER_FILTERS.search(message):
         message = message[: after.start()]
-    if not re.match(r"\d+ ", message):
+    if not re.match(r"[0-9]+ ", message):
         return [message]
     return [reason.rstrip(". ") for reason in _COUNTED.split(message) if reason]
 
