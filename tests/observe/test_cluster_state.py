@@ -215,6 +215,7 @@ def test_list_over_an_old_state_leaves_nothing_of_it(before, after) -> None:
             lived.apply(resource, raw)
             fresh.apply(resource, raw)
         lived.retain(resource, set(listed))
+        fresh.retain(resource, set(listed))
     assert lived.observation(NAME, AT) == fresh.observation(NAME, AT)
 
 

@@ -142,8 +142,47 @@ def test_autoscaler_and_queue_of_an_object_that_is_gone_ask_for_nothing(name: st
     home.state.apply(Resource.AUTOSCALERS, scaling("model", kind.kind, raw["apiVersion"]))
     home.state.apply(Resource.QUEUED, queueing(kind.kind, raw["apiVersion"]))
     assert home.seen.asks
+    home.state.retain(home.resource(kind.name), {"demo/model"})
+    assert home.seen.asks
     home.state.remove(home.resource(kind.name), "demo/model")
     assert not any(one.asks for one in home.state.observation(ClusterName("worker-1"), AT).workloads)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_pods_of_an_object_that_is_gone_are_no_demand(name: str) -> None:
+    raw, _ = SAMPLES[name]
+    kind = BUILT_IN[group_kind(raw)]
+    home = Home(raw)
+    home.pods(belonging(kind, raw, "a"), belonging(kind, raw, "b", "gpu-1"))
+    resource = home.resource(kind.name)
+    assert home.counts[2]
+    home.state.remove(resource, "demo/model")
+    assert home.counts[2]  # nobody has listed the kind so far
+    home.state.retain(resource, set(), served=False)
+    assert home.counts[2]  # it may be served in a version that is not known here
+    home.state.retain(resource, set())
+    assert home.counts[2] == 0
+
+
+def test_pods_of_an_object_that_cannot_be_read_are_demand() -> None:
+    home = Home(workload_of("Deployment"))
+    broken = {**workload_of("Deployment"), "spec": {"replicas": 2, "template": "none"}}
+    home.state.remove(Resource.DEPLOYMENTS, "demo/model")
+    with pytest.raises(AttributeError):
+        home.put(broken)
+    home.state.retain(Resource.DEPLOYMENTS, {"demo/model"})
+    home.pods(pod("a", owner=("Deployment", "model"), version="apps/v1", waits=NO_GPU))
+    assert home.counts[2] == 1
+
+
+def test_what_an_object_that_is_gone_has_made_is_no_demand() -> None:
+    """A ReplicaSet outlives its Deployment for as long as the garbage collector takes."""
+    replica_set = made("model", kind="ReplicaSet", owner=("apps/v1", "Deployment", "llm"), replicas=2)
+    home = Home(replica_set)
+    home.pods(pod("a", owner=("ReplicaSet", "model"), version="apps/v1", waits=NO_GPU))
+    assert home.counts[2] == 1
+    home.state.retain(Resource.DEPLOYMENTS, set())
+    assert home.counts[2] == 0
 
 
 def test_queue_of_an_object_that_came_back_under_its_name_asks_for_nothing() -> None:

@@ -28,7 +28,7 @@ MADE_WHILE_RUNNING = {
     "reconciler/cli/completion.py": "names of fields, which are its own, in files of the person who completes",
     "reconciler/core/commits/messages.py": "an escaped clause, without a loop",
     "reconciler/core/fleet/paths.py": "each segment of a pattern of paths, tried below",
-    "reconciler/core/observe/kubernetes/words/sayings.py": "rows of tables of its own, with a placeholder for each name",
+    "reconciler/core/observe/kubernetes/words/sayings.py": "rows of tables of its own, each with its names",
     "reconciler/demo/stage.py": "names of fields in the demo's own files",
 }
 """Modules that make patterns of arguments, and of what."""

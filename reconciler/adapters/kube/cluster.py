@@ -287,7 +287,7 @@ class FollowedCluster:
     def listed(self, resource: Watched, seen: set[str]) -> None:
         """Remove objects that a complete list does not name; the last of the first lists completes the observation."""
         with self._lock:
-            self._state.retain(resource, seen)
+            self._state.retain(resource, seen, served=not self._streams[resource].absent)
             self.unreadable.retain(resource, seen)
             self._listed_at[resource] = self._clock.now() - timedelta(seconds=self._streams[resource].behind)
         self.heard()

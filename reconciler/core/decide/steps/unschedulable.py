@@ -98,7 +98,7 @@ def _cause(inputs: PassInput, placement: Placement, seen: ClusterObservation) ->
     # 2. Some of its pods have a node, or had one.
     if seen.bound.get(name) or name in seen.succeeded or name in seen.failed:
         return None
-    # 3. What runs once may get its node at any time, unless its queue has ended it. A request stays as one that is lost.
+    # 3. What runs once may get its node at any time, unless its queue has ended it; a request stays.
     return None if (unit.once or placement.workload.request) and name not in seen.evicted else NONE_RUNS
 
 

@@ -47,7 +47,7 @@ from reconciler.core.workloads.runtime_defaults import (
     read_limit_range,
     read_runtime_class,
 )
-from reconciler.core.workloads.watch import ChangeEffect, ResourcePart, namespace_of_key
+from reconciler.core.workloads.watch import ChangeEffect, ResourcePart, key_of, namespace_of_key
 from reconciler.model.capacity import ClusterObservation, DeviceStock, NodePool
 from reconciler.model.ids import ClusterName
 from reconciler.model.kubernetes.admission import ResourceQuota
@@ -117,6 +117,8 @@ class ClusterState:
             **self._kueue.parts,
             Resource.TEMPLATES: self._templates,
         }
+        self._heard: dict[Watched, set[str]] = {}
+        self._listed: set[Watched] = set()
         self._follow_specs()
         self._follow_placed()
         self._stocks = NodeDevices()
@@ -168,6 +170,7 @@ class ClusterState:
             part = self._parts[resource]
             for key in filter(self._elsewhere, set(part.keys())):
                 part.remove(key)
+        self._listed -= anew
         return anew | self._live.follow(sources, self._parts.keys() | TRAINING_RUNTIMES)
 
     def _follow_specs(self) -> None:
@@ -176,6 +179,8 @@ class ClusterState:
         wanted = custom_resources_of_pods({*self._followed.refs, *self._followed.met}, self._kinds)
         for gone in self._specs.keys() - wanted:
             del self._specs[gone], self._parts[gone]
+            self._heard.pop(gone, None)
+            self._listed.discard(gone)
         for new in wanted - self._specs.keys():
             self._specs[new] = RecordStore(partial(self._read_spec, new), ChangeEffect.DEMAND, self._followed)
             self._parts[new] = self._specs[new]
@@ -212,10 +217,29 @@ class ClusterState:
 
         `api_version` is the one in which it is served: items of a list do not say it themselves.
         """
+        yield partial(self._hear, resource, raw)
         for part in self._parts_of(resource):
             yield partial(part.apply, raw)
         yield partial(self._live.apply, resource, raw, api_version)
         yield self._follow_met
+
+    def _hear(self, resource: Watched, raw: Json) -> ChangeEffect:
+        """Note that there is an object of a workload, whether or not it can be read."""
+        if resource in CONTROLLERS or resource in self._specs:
+            key = key_of(raw)
+            if namespace_of_key(key) in self._followed.namespaces:
+                self._heard.setdefault(resource, set()).add(key)
+        return ChangeEffect.NOTHING
+
+    def _gone(self, unknown: AbstractSet[Watched]) -> Callable[[Owner], bool]:
+        """Return the question whether an object is not there any more, as far as all of its kind have been listed."""
+        listed = {_owning_of(resource): self._heard.get(resource, set()) for resource in self._listed - unknown}
+
+        def is_gone(owner: Owner) -> bool:
+            keys = listed.get((owner.kind, owner.group))
+            return keys is not None and f"{owner.namespace}/{owner.name}" not in keys
+
+        return is_gone
 
     def _follow_met(self) -> ChangeEffect:
         """Follow the kinds of owners that have just been met."""
@@ -229,11 +253,18 @@ class ClusterState:
 
     def remove(self, resource: Watched, key: str) -> ChangeEffect:
         """Apply the deletion of an object."""
+        self._heard.get(resource, set()).discard(key)
         effects = [part.remove(key) for part in self._parts_of(resource)]
         return max([*effects, self._live.remove(resource, key)])
 
-    def retain(self, resource: Watched, keys: AbstractSet[str]) -> ChangeEffect:
-        """Drop all objects of a resource but these: a list is complete."""
+    def retain(self, resource: Watched, keys: AbstractSet[str], *, served: bool = True) -> ChangeEffect:
+        """Drop all objects of a resource but these: a list is complete.
+
+        Of a kind that is not `served`, or in versions alone that are not known here, objects may be there all the same.
+        """
+        if resource in CONTROLLERS or resource in self._specs:
+            (self._listed.add if served else self._listed.discard)(resource)
+            self._heard.get(resource, set()).intersection_update(keys)
         gone = self._live.keys(resource).union(*(part.keys() for part in self._parts_of(resource))) - keys
         return max((self.remove(resource, key) for key in gone), default=ChangeEffect.NOTHING)
 
@@ -266,7 +297,7 @@ class ClusterState:
             templates=self._templates.records,
             is_open=self._room.is_open,
             specs=refusals.of_customs(specs, self._controllers, self._pods.by_owner),
-            complete=_CONTROLLED.union(custom.owning for custom in self._specs.keys() - unknown),
+            is_gone=self._gone(unknown),
             starts=self._queue.starts(),
             reservations=self._queue.reservations(),
             unadmitted=self._queue.unadmitted(),
@@ -382,8 +413,9 @@ def _kind(resource: CustomResource, kinds: Kinds) -> WorkloadKind:
     return kinds.get(resource.name) or BUILT_IN[resource.name]
 
 
-_CONTROLLED = frozenset((resource.kind, "") for resource in CONTROLLERS)
-"""The kinds of controllers of Kubernetes, as of an `Owner`: those that any followed workload may be of are watched."""
+def _owning_of(resource: Watched) -> tuple[str, str]:
+    """Return the kind and group of the objects of a resource as an `Owner`."""
+    return resource.owning if isinstance(resource, CustomResource) else (resource.kind, "")
 
 
 def _owner_of(resource: CustomResource, key: str) -> Owner:

@@ -56,12 +56,15 @@ class ObjectTree:
         objects: Mapping[Owner, ObjectRecord],
         pods: Mapping[str, PodRecord],
         by_owner: Mapping[Owner, Iterable[str]],
+        *,
         is_open: Callable[[str], bool],
+        is_gone: Callable[[Owner], bool],
     ) -> None:
         self._objects = objects
         self._pods = pods
         self._by_owner = by_owner
         self._is_open = is_open
+        self._is_gone = is_gone
         self._known_keys: dict[Owner, list[str]] = {}
 
     @cached_property
@@ -97,9 +100,21 @@ class ObjectTree:
                     yield owner
 
     def is_leaving(self, owner: Owner) -> bool:
-        """Return whether an object is being deleted, or what has made it, with which it goes."""
-        records = (self._objects.get(each) for each in (owner, *self.above(owner)))
-        return any(record.identity.leaving for record in records if record is not None)
+        """Return whether an object is gone or being deleted, or what has made it, with which it goes.
+
+        What belongs to another object by a label alone, as to the name of a release, does not go with it.
+        """
+        seen: set[Owner] = set()
+        each: Owner | None = owner
+        while each is not None and each not in seen:
+            seen.add(each)
+            record = self._objects.get(each)
+            if record is None:
+                return self._is_gone(each)
+            if record.identity.leaving:
+                return True
+            each = record.owner
+        return False
 
     def made(self, root: Owner) -> list[Owner]:
         """Return the objects that an object makes itself, as a Rollout its ReplicaSets.

@@ -21,22 +21,17 @@ from reconciler.model.signal import ReplicaRequest
 
 
 class WorkloadAsks:
-    """The asks of a cluster, by the objects that they reach.
-
-    `complete` are the kinds whose objects are all in `objects`, by the kind and group of an `Owner`.
-    """
+    """The asks of a cluster, by the objects that they reach."""
 
     def __init__(
         self,
         objects: Mapping[Owner, ObjectRecord],
         tree: ObjectTree,
         asks: Mapping[Owner, Iterable[AskRecord]],
-        complete: Container[tuple[str, str]],
     ) -> None:
         self._objects = objects
         self._tree = tree
         self._asks = asks
-        self._complete = complete
 
     @cached_property
     def targets(self) -> Mapping[Owner, Sequence[AskRecord]]:
@@ -44,8 +39,6 @@ class WorkloadAsks:
         targets: dict[Owner, Sequence[AskRecord]] = {}
         for target, records in self._asks.items():
             record = self._objects.get(target)
-            if record is None and (target.kind, target.group) in self._complete:
-                continue
             uid = "" if record is None else record.identity.uid
             # What names an object by its uid means no other one of its name.
             meant = [each for each in records if not uid or each.owner_uid in {"", uid}]

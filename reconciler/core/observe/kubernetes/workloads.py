@@ -38,10 +38,10 @@ class Members:
     templates: Mapping[str, TemplateRecord]
     # Whether the node of a name takes pods.
     is_open: Callable[[str], bool]
+    # Whether an object is not there any more, as far as anybody knows.
+    is_gone: Callable[[Owner], bool]
     # The records of objects with controllers of their own.
     specs: Mapping[Owner, CustomWorkloadRecord] = field(default_factory=dict)
-    # The kinds whose objects are all among these, by the kind and group of an `Owner`.
-    complete: Container[tuple[str, str]] = frozenset()
     # Kueue's words on objects that run, or begin, without a pod here.
     starts: Mapping[Owner, str] = field(default_factory=dict)
     # Kueue's words on objects that have quota, and wait for admission checks.
@@ -59,12 +59,12 @@ class Members:
     @cached_property
     def tree(self) -> ObjectTree:
         """The objects with what they make."""
-        return ObjectTree(self.objects, self.pods, self.by_owner, self.is_open)
+        return ObjectTree(self.objects, self.pods, self.by_owner, is_open=self.is_open, is_gone=self.is_gone)
 
     @cached_property
     def heard(self) -> WorkloadAsks:
         """The asks by the objects that they reach."""
-        return WorkloadAsks(self.objects, self.tree, self.asks, self.complete)
+        return WorkloadAsks(self.objects, self.tree, self.asks)
 
 
 def observe_workloads(refs: Iterable[WorkloadRef], members: Members) -> Iterator[WorkloadObservation]:
