@@ -112,8 +112,6 @@ GOING_ON: Mapping[str, tuple[Json, ...]] = {
     "/Pod": ({"phase": "Pending"}, {"phase": "Running"}, {"phase": "Unknown"}),
     "batch/Job": (
         conditions("Suspended"),
-        conditions("SuccessCriteriaMet"),
-        conditions("FailureTarget"),
         conditions("Complete", "Failed", status="False"),
         {"active": 2, "ready": 2, "startTime": CREATED},
     ),
@@ -123,9 +121,7 @@ GOING_ON: Mapping[str, tuple[Json, ...]] = {
         conditions("Suspended", "RestartingJobSet"),
         conditions("Completed", status="False"),
     ),
-    "batch.volcano.sh/Job": tuple(
-        map(_volcano, ("Pending", "Running", "Restarting", "Completing", "Aborting", "Terminating"))
-    ),
+    "batch.volcano.sh/Job": tuple(map(_volcano, ("Pending", "Running", "Restarting"))),
     **dict.fromkeys(
         _KUBEFLOW,
         (
@@ -145,7 +141,15 @@ GOING_ON: Mapping[str, tuple[Json, ...]] = {
         _ray("Waiting", ""),
     ),
     "workload.codeflare.dev/AppWrapper": tuple(
-        {"phase": phase} for phase in ("", "Suspended", "Resuming", "Running", "Resetting", "Suspending", "Terminating")
+        {"phase": phase} for phase in ("", "Suspended", "Resuming", "Running", "Resetting")
     ),
 }
 """By kind, statuses of runs that are not over."""
+
+ENDING: Mapping[str, tuple[Json, ...]] = {
+    "batch/Job": (conditions("SuccessCriteriaMet"), conditions("FailureTarget")),
+    "batch.volcano.sh/Job": tuple(map(_volcano, ("Completing", "Aborting", "Terminating"))),
+    "ray.io/RayJob": (_ray("Suspending", ""),),
+    "workload.codeflare.dev/AppWrapper": ({"phase": "Suspending"}, {"phase": "Terminating"}),
+}
+"""By kind, statuses of runs whose pods are being ended, and that are not over."""

@@ -11,7 +11,7 @@ from reconciler.model.capacity import WorkloadObservation
 from reconciler.model.ids import ClusterName
 from reconciler.model.workload import Json, WorkloadRef
 from tests.builders.kube_objects import NO_GPU, pod
-from tests.builders.run_statuses import ENDED, GOING_ON
+from tests.builders.run_statuses import ENDED, ENDING, GOING_ON
 from tests.builders.workload_kinds import SAMPLES
 from tests.observe.test_cluster_state import AT
 
@@ -36,6 +36,13 @@ def at_home(name: str, status: Json) -> WorkloadObservation | None:
 @pytest.mark.parametrize("name", KINDS)
 def test_what_has_ended_wants_no_pod_and_misses_none(name: str) -> None:
     for status, _ in (*ENDED[name][0], *ENDED[name][1]):
+        seen = at_home(name, status)
+        assert seen is None or (seen.wanted, seen.waiting) == (0, ())
+
+
+@pytest.mark.parametrize("name", ENDING)
+def test_what_is_being_ended_wants_no_pod_either(name: str) -> None:
+    for status in ENDING[name]:
         seen = at_home(name, status)
         assert seen is None or (seen.wanted, seen.waiting) == (0, ())
 

@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 import pytest
 
 from reconciler.core.workloads.builtin_kinds import BUILT_IN, NO_KINDS, kind_of
-from reconciler.core.workloads.ends import RunEnd, has_ended, read_end
+from reconciler.core.workloads.ends import RunEnd, asks_for_nothing, read_end
 from reconciler.model.kubernetes.workload_kind import WorkloadKind
 from reconciler.model.workload import Json
-from tests.builders.run_statuses import CREATED, ENDED, GOING_ON, conditions
+from tests.builders.run_statuses import CREATED, ENDED, ENDING, GOING_ON, conditions
 from tests.builders.workload_kinds import SAMPLES, workload
 
 AT = datetime(2026, 11, 20, 10, 4, tzinfo=UTC)
@@ -31,7 +31,7 @@ def test_every_kind_that_runs_once_says_when_it_is_over() -> None:
 )
 def test_a_complete_run(name: str, status: Json, message: str) -> None:
     raw = with_status(status)
-    assert has_ended(BUILT_IN[name], raw)
+    assert asks_for_nothing(BUILT_IN[name], raw)
     assert read_end(BUILT_IN[name], raw) == RunEnd(complete=True, at=AT, message=message)
 
 
@@ -41,21 +41,28 @@ def test_a_complete_run(name: str, status: Json, message: str) -> None:
 )
 def test_a_failed_run(name: str, status: Json, message: str) -> None:
     raw = with_status(status)
-    assert has_ended(BUILT_IN[name], raw)
+    assert asks_for_nothing(BUILT_IN[name], raw)
     assert read_end(BUILT_IN[name], raw) == RunEnd(complete=False, at=AT, message=message)
 
 
 @pytest.mark.parametrize(("name", "status"), [(name, status) for name, many in GOING_ON.items() for status in many])
 def test_a_run_that_goes_on(name: str, status: Json) -> None:
     raw = with_status(status)
-    assert not has_ended(BUILT_IN[name], raw)
+    assert not asks_for_nothing(BUILT_IN[name], raw)
+    assert read_end(BUILT_IN[name], raw) is None
+
+
+@pytest.mark.parametrize(("name", "status"), [(name, status) for name, many in ENDING.items() for status in many])
+def test_a_run_that_is_being_ended_asks_for_nothing_and_is_not_over(name: str, status: Json) -> None:
+    raw = with_status(status)
+    assert asks_for_nothing(BUILT_IN[name], raw)
     assert read_end(BUILT_IN[name], raw) is None
 
 
 @pytest.mark.parametrize("name", [name for name, kind in BUILT_IN.items() if kind.end is None])
 def test_what_serves_never_ends(name: str) -> None:
     for complete, failed in ENDED.values():
-        assert not any(has_ended(BUILT_IN[name], with_status(status)) for status, _ in (*complete, *failed))
+        assert not any(asks_for_nothing(BUILT_IN[name], with_status(status)) for status, _ in (*complete, *failed))
 
 
 @pytest.mark.parametrize("name", ENDED)
@@ -63,7 +70,7 @@ def test_what_serves_never_ends(name: str) -> None:
     "status", [None, {}, [], {"conditions": "none"}, {"conditions": ["x"], "phase": 3, "state": 1}]
 )
 def test_a_status_of_another_form_says_nothing(name: str, status: Json) -> None:
-    assert not has_ended(BUILT_IN[name], {"metadata": {"name": "train"}, "status": status})
+    assert not asks_for_nothing(BUILT_IN[name], {"metadata": {"name": "train"}, "status": status})
 
 
 def test_an_end_without_a_moment_is_as_old_as_its_object() -> None:
@@ -85,8 +92,8 @@ def test_a_wrapper_ends_where_something_in_it_does() -> None:
         return kind
 
     done = with_status({"phase": "Succeeded", **conditions("ResourcesDeployed")})
-    assert has_ended(wrapped("PyTorchJob"), done)
-    assert not has_ended(wrapped("Deployment"), done)
+    assert asks_for_nothing(wrapped("PyTorchJob"), done)
+    assert not asks_for_nothing(wrapped("Deployment"), done)
     ends = [wrapped(*names).end for names in (("PyTorchJob",), ("RayJob",), ("PyTorchJob", "Deployment"))]
     assert [end is not None and end.by_pods for end in ends] == [True, False, False]
 

@@ -87,6 +87,10 @@ _COMPLETE = EndStatus(complete=("Complete",), failed=("Failed",))
 """The conditions of Kubernetes' Job (`JobComplete`, `JobFailed`), which others have taken over."""
 
 
+_JOB = replace(_COMPLETE, ending=("FailureTarget", "SuccessCriteriaMet"))
+"""Those of a Job itself, which says beforehand how it will end (`JobFailureTarget`, `JobSuccessCriteriaMet`)."""
+
+
 def sets() -> Iterator[WorkloadKind]:
     """Describe sets of pods or of jobs, some of which are gangs."""
     worker = "spec.leaderWorkerTemplate.workerTemplate"
@@ -227,6 +231,7 @@ def training() -> Iterator[WorkloadKind]:
         end=EndStatus(
             complete=("Completed",),
             failed=("Failed", "Terminated", "Aborted"),
+            ending=("Completing", "Terminating", "Aborting"),
             word=path("status.state.phase"),
             moments=(path("status.state.lastTransitionTime"),),
             reasons=(path("status.state.message"), path("status.state.reason")),
@@ -342,6 +347,7 @@ _RAY_JOB = EndStatus(
     # A job that is tried once more is `Retrying`; one that a person stops is `Complete` with the status STOPPED, as was
     # one that fails before 1.1.
     failed=("Failed", "ValidationFailed"),
+    ending=("Suspending",),
     word=path("status.jobDeploymentStatus"),
     spoiled=(path("status.jobStatus"), ("STOPPED", "FAILED")),
     moments=(path("status.endTime"), path("status.rayJobInfo.endTime")),
@@ -585,6 +591,7 @@ def wrappers() -> Iterator[WorkloadKind]:
         end=EndStatus(
             complete=("Succeeded",),
             failed=("Failed",),
+            ending=("Suspending", "Terminating"),
             word=path("status.phase"),
             moments=(path("status.conditions.*.lastTransitionTime"),),
             explained_by="Unhealthy",
@@ -648,7 +655,7 @@ def _kubernetes() -> Iterator[WorkloadKind]:
         once_with=(path("spec.completions"),),
         completions=path("spec.completions"),
         deadline=path("spec.activeDeadlineSeconds"),
-        end=_COMPLETE,
+        end=_JOB,
         spreads=True,
         plural="jobs",
         checked=_KUBERNETES,

@@ -5,7 +5,7 @@ An object that has ended asks for nothing any more, whether or not its pods are 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -29,9 +29,13 @@ class RunEnd:
     """Why, in the words of its controller; empty where it says nothing."""
 
 
-def has_ended(kind: WorkloadKind, raw: Mapping[str, Json]) -> bool:
-    """Return whether the run of an object is over by its own status; never for a kind whose status does not say it."""
-    return kind.end is not None and _word(kind.end, raw) != ""
+def asks_for_nothing(kind: WorkloadKind, raw: Mapping[str, Json]) -> bool:
+    """Return whether the run of an object is over, or is being ended, by its own status: it asks for nothing then.
+
+    Never for a kind whose status does not say it.
+    """
+    end = kind.end
+    return end is not None and _word(end, raw, (*end.complete, *end.failed, *end.ending)) != ""
 
 
 def read_end(kind: WorkloadKind, raw: Mapping[str, Json]) -> RunEnd | None:
@@ -40,7 +44,7 @@ def read_end(kind: WorkloadKind, raw: Mapping[str, Json]) -> RunEnd | None:
     Raises ValueError for a moment that is none.
     """
     end = kind.end
-    word = "" if end is None else _word(end, raw)
+    word = "" if end is None else _word(end, raw, (*end.complete, *end.failed))
     if end is None or not word:
         return None
     condition = {} if end.word else _conditions(raw).get(word, {})
@@ -60,9 +64,8 @@ def failed_object(placement: Placement, seen: ClusterObservation) -> FailedObjec
     return failed if failed is not None and failed.since >= placement.created_at else None
 
 
-def _word(end: EndStatus, raw: Mapping[str, Json]) -> str:
-    """Return the word of a status that says that a run is over; empty while none does."""
-    ends = (*end.complete, *end.failed)
+def _word(end: EndStatus, raw: Mapping[str, Json], ends: Sequence[str]) -> str:
+    """Return the word of a status that is one of these; empty while none is."""
     if not end.word:
         true = _conditions(raw)
         return next((word for word in ends if word in true), "")

@@ -135,6 +135,8 @@ class EndStatus:
     """The words that say that the run is complete: types of conditions, or values of `word`."""
     failed: tuple[str, ...]
     """The words that say that the run is over without being complete."""
+    ending: tuple[str, ...] = ()
+    """The words that say that it is being ended: its pods go, and it asks for no other."""
     word: Path = ()
     """The field with the word; empty where conditions say it."""
     spoiled: tuple[Path, tuple[str, ...]] | None = None

@@ -144,7 +144,7 @@ class LongRun:
         yield from self._faults.failures
         if tracebacks := self._daemon.tracebacks():
             yield f"the daemon has logged {tracebacks} tracebacks"
-        if self._daemon.has_ended():
+        if self._daemon.asks_for_nothing():
             yield "the daemon has ended by itself"
         if not any(burst.committed for burst in self._journal.bursts()):
             yield "nothing was placed: the run shows nothing"

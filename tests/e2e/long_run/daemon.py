@@ -68,7 +68,7 @@ class Daemon:
                 reading = MemoryReading(at=time.time(), megabytes=resident / _MEGABYTE, process=process)
                 self.readings.append(reading)
 
-    def has_ended(self) -> bool:
+    def asks_for_nothing(self) -> bool:
         """Tell whether it has ended by itself."""
         return self._processes.process(_NAME) is not None and not self._processes.is_running(_NAME)
 

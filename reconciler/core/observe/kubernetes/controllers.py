@@ -22,7 +22,7 @@ from reconciler.core.pods.pod_shape import replica_shape
 from reconciler.core.pods.resource_claims import PodClaims, pod_claims
 from reconciler.core.workloads.builtin_kinds import BUILT_IN
 from reconciler.core.workloads.containers import container_summaries
-from reconciler.core.workloads.ends import has_ended
+from reconciler.core.workloads.ends import asks_for_nothing
 from reconciler.core.workloads.portable_object import is_managed_by_multikueue
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.kubernetes.scheduling import PodOnNode
@@ -96,7 +96,7 @@ def _pods_of_job(spec: Json, status: Json) -> int:
         return 0
     at_once = _or(spec.get("parallelism"), 1)
     completions = spec.get("completions")
-    if has_ended(BUILT_IN["batch/Job"], {"status": status}):
+    if asks_for_nothing(BUILT_IN["batch/Job"], {"status": status}):
         return 0
     if completions is None:
         return at_once

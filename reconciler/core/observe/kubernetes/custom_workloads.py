@@ -13,7 +13,7 @@ from reconciler.core.observe.kubernetes.resources import CustomResource, Owner
 from reconciler.core.observe.kubernetes.unscheduled import Unscheduled
 from reconciler.core.workloads.builtin_kinds import Kinds, kind_of
 from reconciler.core.workloads.containers import observed_containers
-from reconciler.core.workloads.ends import has_ended
+from reconciler.core.workloads.ends import asks_for_nothing
 from reconciler.core.workloads.pods import group_count, is_suspended, wanted_pods
 from reconciler.core.workloads.portable_object import is_managed_by_multikueue
 from reconciler.model.capacity import ObservedGroup, ReplicaShape
@@ -95,7 +95,7 @@ def read_spec(resource: CustomResource, raw: Json, kinds: Kinds) -> CustomWorklo
     counted = kind is not None and kind.counted
     groups = group_count(manifest, kind) if kind is not None and kind.together is not None else None
     named = kind is not None and kind.together is not None and bool(kind.together.label)
-    ended = kind is not None and has_ended(kind, raw)
+    ended = kind is not None and asks_for_nothing(kind, raw)
     seen = CustomWorkloadRecord(
         wanted=wanted_pods(manifest, kind) if kind is not None and counted else None,
         group=None,
