@@ -36,7 +36,7 @@ def queues(*objects: Json) -> KueueQueues | None:
 
 
 def pods(gpus: int = 1, *, each: bool = False, size: int = 1, **fields: object) -> ReplicaShape:
-    """Make pods of the queue with so many GPUs each."""
+    """Make pods of the queue with `gpus` GPUs each."""
     admission = (PodAdmission("ml", queue=QueueClaim("user-queue", each=each)),)
     requests = Resources(amounts={GPU: Quantity(gpus * ONE)} if gpus else {})
     return ReplicaShape(**{"requests": requests, "group_size": size, "admission": admission, **fields})

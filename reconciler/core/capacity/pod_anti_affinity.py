@@ -61,7 +61,7 @@ ANTI_AFFINITY_PODS = ClusterCache[AntiAffinityPods](AntiAffinityPods)
 
 
 def merged_shape(shape: ReplicaShape, other: ReplicaShape) -> ReplicaShape:
-    """Return one of two shapes that are alike, with what rules and quotas look at in the pods of both."""
+    """Return one of two equal shapes, with what rules and quotas look at in the pods of both."""
     admission = tuple(dict.fromkeys((*other.admission, *shape.admission)))
     return replace(shape, who=tuple(sorted({*other.who, *shape.who})), admission=admission)
 

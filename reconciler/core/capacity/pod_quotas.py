@@ -120,7 +120,7 @@ class PodQuotas:
         )
 
     def _answer(self, shape: ReplicaShape) -> _Answer:
-        """Return what a shape was answered before: one turn after the other asks for shapes that are alike."""
+        """Return what a shape was answered before: one turn after the other asks for equal shapes."""
         if self._latest is None or self._latest[0] is not shape:
             key = shape.admission, shape.likeness
             if key not in self._answers:

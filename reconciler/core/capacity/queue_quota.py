@@ -56,7 +56,7 @@ class _Share:
     flavors: tuple[str, ...]
     """One of each resource group that the pods need, in the order of these."""
     upto: int
-    """The most replicas: so many of them, or for pods that are admitted together so many in all."""
+    """The most replicas: more of them, or for pods that are admitted together the number in all."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,10 @@ SHARERS = (
     ),
     GpuSharer(
         name="Volcano's vGPU plugin",
-        source="Project-HAMi/volcano-vgpu-device-plugin 4224186, doc/config.md; volcano-sh/devices, README.md",
+        source=(
+            "https://github.com/Project-HAMi/volcano-vgpu-device-plugin/blob/4224186/doc/config.md;"
+            " volcano-sh/devices, README.md"
+        ),
         resources=("volcano.sh/vgpu-*", "volcano.sh/gpu-memory", "volcano.sh/gpu-number"),
     ),
     GpuSharer(

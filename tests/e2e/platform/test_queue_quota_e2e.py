@@ -89,7 +89,7 @@ class Mix:
         return ClusterCapacity(self._observed()).count(shape, MOST)
 
     def admits_together(self, gpus: int, pods: int, selector: Mapping[str, str]) -> bool:
-        """Tell whether Kueue admits a Job of so many pods; it is gone afterwards."""
+        """Return whether Kueue admits a Job of `pods` pods; it is gone afterwards."""
         name = self._job("team", gpus, pods, selector)
         try:
             return self._settled(name)
@@ -163,7 +163,7 @@ class Mix:
         return {owners[0]["name"]: each for each in found if (owners := each["metadata"].get("ownerReferences"))}
 
     def _settled(self, name: str) -> bool:
-        """Wait until Kueue has decided on a Job, and tell whether it has given it quota."""
+        """Wait until Kueue has decided on a Job, and return whether it has given it quota."""
         said: Json = {}
 
         def is_decided() -> bool:

@@ -31,7 +31,7 @@ class Price:
         ]
 
     def key(self, subject: Subject) -> Hashable:
-        """Score workloads alike, but where spot nodes have a price of their own, or clusters have slices of GPUs."""
+        """Score all workloads the same, unless spot nodes have a price of their own or clusters slices of GPUs."""
         shape, observed = subject.shape, subject.inputs.observed.clusters.values()
         return (
             node_labels(shape) if subject.inputs.reach.has_spot_prices() else None,
