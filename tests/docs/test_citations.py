@@ -14,7 +14,7 @@ import pytest
 CHECKOUT = Path(__file__).parents[2]
 SOURCES = sorted((CHECKOUT / "reconciler").rglob("*.py"))
 PAGES = {*(CHECKOUT / "docs").rglob("*.md")}
-_PAGE = re.compile(r"(?<![\w/.])(?:[\w-]+/)*[\w-]+\.md\b(?:#([\w-]+))?")
+_PAGE = re.compile(r"(?<![\w/.-])(?:[\w-]+/)*[\w-]+\.md\b(?:#([\w-]+))?")
 _CITED = re.compile(r'\s*(?:,|and|to)\s+(?:"([^"]+)"|(R\d+)\b)')
 _RULE = re.compile(r"\bR\d+\b")
 _UNFOUND = re.compile(r"\bseed \d+|\b[Pp]romise \d|\bEGS reference\b")

@@ -68,7 +68,7 @@ SHARERS = (
         name="Volcano's vGPU plugin",
         source=(
             "https://github.com/Project-HAMi/volcano-vgpu-device-plugin/blob/4224186/doc/config.md;"
-            " volcano-sh/devices, README.md"
+            " https://github.com/volcano-sh/devices/blob/master/README.md"
         ),
         resources=("volcano.sh/vgpu-*", "volcano.sh/gpu-memory", "volcano.sh/gpu-number"),
     ),
