@@ -9,12 +9,16 @@ import pytest
 
 from reconciler.core.observe.kubernetes.cluster_state import ClusterState
 from reconciler.core.observe.kubernetes.resources import Resource, custom_resources, needed_resources
+from reconciler.core.workloads.api_kinds import group_kind
+from reconciler.core.workloads.builtin_kinds import BUILT_IN
 from reconciler.core.workloads.watch import ChangeEffect
 from reconciler.model.capacity import MissingReplicas, WorkloadObservation
 from reconciler.model.ids import ClusterName
 from reconciler.model.wait_reason import WaitReason
 from reconciler.model.workload import WorkloadRef
 from tests.builders.kube_objects import CREATED, GPU, SINCE, Raw, containers, pod
+from tests.builders.workload_kinds import SAMPLES
+from tests.observe.test_wanted_pods import KINDS, Home, belonging
 
 AT = datetime(2026, 11, 20, 10, 5, tzinfo=UTC)
 QUOTA_CHANGED = "2026-11-20T10:01:00Z"
@@ -203,13 +207,40 @@ def test_pods_of_kinds_whose_controllers_create_them_are_missing(kind: str, grou
     assert custom(kind, group, spec, wanted, used="4", hard="4") == ()
 
 
-def test_what_runs_once_misses_pods_only_where_none_exists() -> None:
-    """A worker that has succeeded is created no more."""
-    container = {**containers()[0], "name": "pytorch"}
-    roles = {role: {"replicas": 1, "template": {"spec": {"containers": [container]}}} for role in ("Master", "Worker")}
-    spec = {"pytorchReplicaSpecs": roles}
-    assert custom("PyTorchJob", "kubeflow.org", spec, 0, used="2", hard="2") == missing(2, QUOTA_CHANGED)
-    assert custom("PyTorchJob", "kubeflow.org", spec, 1, used="2", hard="2") == ()
+ONCE = [name for name in KINDS if BUILT_IN[group_kind(SAMPLES[name][0])].once and sum(SAMPLES[name][1].values()) > 1]
+FULL = quota(name="pods")
+
+
+@pytest.mark.parametrize("name", ONCE)
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+def test_what_runs_once_misses_the_pods_that_neither_exist_nor_have_ended(name: str, phase: str) -> None:
+    raw, pods = SAMPLES[name]
+    kind, number = BUILT_IN[group_kind(raw)], sum(pods.values())
+    raw = {**raw, "status": {"succeeded": 1}} if name == "Job" else raw
+    home = Home(raw)
+    home.state.apply(Resource.QUOTAS, FULL)
+    assert sum(wait.replicas for wait in home.seen.waiting) == home.seen.wanted
+    home.pods(belonging(kind, raw, "ended", "gpu-1"))
+    assert sum(wait.replicas for wait in home.seen.waiting) == home.seen.wanted - 1
+    ended = belonging(kind, raw, "ended", "gpu-1", phase=phase)
+    home.pods(ended, *(belonging(kind, raw, f"goes-on-{index}", "gpu-1") for index in range(number - 2)))
+    done = 0 if name == "Job" else 1  # its own status says how many have succeeded
+    assert sum(wait.replicas for wait in home.seen.waiting) == home.seen.wanted - done - (number - 2)
+    home.pods(belonging(kind, raw, "last", "gpu-1"))
+    assert home.seen.waiting == ()
+    home.state.remove(Resource.PODS, "demo/ended")
+    home.state.remove(Resource.PODS, "demo/last")
+    assert sum(wait.replicas for wait in home.seen.waiting) == home.seen.wanted - (number - 2)
+
+
+@pytest.mark.parametrize("name", ONCE)
+def test_a_list_without_an_ended_pod_forgets_it(name: str) -> None:
+    raw, _ = SAMPLES[name]
+    home = Home(raw)
+    home.state.apply(Resource.QUOTAS, FULL)
+    home.pods(belonging(BUILT_IN[group_kind(raw)], raw, "ended", "gpu-1", phase="Succeeded"))
+    home.state.retain(Resource.PODS, set())
+    assert sum(wait.replicas for wait in home.seen.waiting) == home.seen.wanted
 
 
 def test_events_are_watched_where_workloads_are_followed_by_their_reason() -> None:

@@ -296,7 +296,7 @@ class ClusterState:
             asks=by_owner(self._asks.values()),
             templates=self._templates.records,
             is_open=self._room.is_open,
-            specs=refusals.of_customs(specs, self._controllers, self._pods.by_owner),
+            specs=refusals.of_customs(specs, self._controllers, self._pods.by_owner, self._pods.ended),
             is_gone=self._gone(unknown),
             starts=self._queue.starts(),
             reservations=self._queue.reservations(),

@@ -74,8 +74,9 @@ class CustomWorkloadRecord:
     revisions: str = ""
     # Whether its pods run once, so that none is made in the place of one that has ended.
     runs_once: bool = False
-    # Since when a quota has kept its missing pods from being created.
+    # Since when, and why, its missing pods may not be created, and how many they are.
     refused: Unscheduled | None = None
+    uncreated: int = 0
 
     @property
     def owners(self) -> tuple[Owner, ...]:

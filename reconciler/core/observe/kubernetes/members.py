@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sized
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -13,7 +13,14 @@ from reconciler.core.observe.kubernetes.controllers import ControllerRecord, rea
 from reconciler.core.observe.kubernetes.ownership import BUILT_IN_MARKS, Marks, labelled_owners
 from reconciler.core.observe.kubernetes.placed_objects import PlacedRecord, read_placed
 from reconciler.core.observe.kubernetes.placement_pods import PlacementPods
-from reconciler.core.observe.kubernetes.pods import PodRecord, controller_of, placement_of, read_pod, read_success
+from reconciler.core.observe.kubernetes.pods import (
+    PodRecord,
+    controller_of,
+    ended_owners,
+    placement_of,
+    read_pod,
+    read_success,
+)
 from reconciler.core.observe.kubernetes.resources import Owner, Resource
 from reconciler.core.observe.kubernetes.unplaced_workloads import UnplacedWorkloads
 from reconciler.core.workloads.builtin_kinds import BUILT_IN
@@ -143,6 +150,8 @@ class PodSums:
         self._placed: dict[Owner, PlacedRecord] = {}
         self._bare: dict[str, PlacedRecord] = {}
         self._unlabelled = UnlabelledPods()
+        self._ended: dict[str, tuple[Owner, ...]] = {}
+        self._ended_by_owner: dict[Owner, set[str]] = {}
         self.unplaced = UnplacedWorkloads(frozenset())
         """The workloads of pods without the label of a placement."""
 
@@ -155,6 +164,11 @@ class PodSums:
     def by_owner(self) -> Mapping[Owner, Iterable[str]]:
         """The pods of each object that controls them, or that their marks name."""
         return self._by_owner
+
+    @property
+    def ended(self) -> Mapping[Owner, Sized]:
+        """The pods that have succeeded or failed, and still exist, of each object with a controller of its own."""
+        return self._ended_by_owner
 
     @property
     def ours(self) -> PlacementPods:
@@ -182,6 +196,7 @@ class PodSums:
         unlabelled = UnlabelledPod(owners=owners, alone=pod, placed=self._read(raw, _SOME)) if owners else None
         self._unlabelled.put(key, unlabelled)
         effect = self._count_as(key, pod if unlabelled is None else self._read_placed(unlabelled))
+        effect = max(effect, self._note_end(key, ended_owners(raw, self._followed.marks)))
         if self._followed.bare_pods and _is_placed(raw["metadata"]):
             return self._end(key, read_placed(raw, BUILT_IN["/Pod"])) or effect
         return effect
@@ -190,11 +205,12 @@ class PodSums:
         """Apply the deletion of a pod."""
         self._unlabelled.put(key, None)
         self._end(key, None)
-        return self._count_as(key, _GONE)
+        return max(self._note_end(key, ()), self._count_as(key, _GONE))
 
     def keys(self) -> AbstractSet[str]:
         """Return the keys of the pods that have not finished, and of those of placements that have succeeded."""
-        return self._pods.keys() | self._ours.succeeded.keys() | self._unlabelled.keys() | self._bare.keys()
+        ended = self._ours.succeeded.keys() | self._bare.keys() | self._ended.keys()
+        return self._pods.keys() | self._unlabelled.keys() | ended
 
     def place(self, owner: Owner, record: PlacedRecord | None) -> None:
         """Count the pods of an object without a label of their own for its placement, or for none any more."""
@@ -217,6 +233,19 @@ class PodSums:
         else:
             self._bare[key] = record
         return ChangeEffect.DEMAND
+
+    def _note_end(self, key: str, owners: tuple[Owner, ...]) -> ChangeEffect:
+        """Note the owners of a pod that has finished; none of one that goes on, or is gone."""
+        before = self._ended.pop(key, ())
+        if owners:
+            self._ended[key] = owners
+        if before == owners:
+            return ChangeEffect.NOTHING
+        for owner in before:
+            _enter(self._ended_by_owner, owner, key, -1)
+        for owner in owners:
+            _enter(self._ended_by_owner, owner, key, 1)
+        return ChangeEffect.DEMAND if namespace_of_key(key) in self._followed.namespaces else ChangeEffect.NOTHING
 
     def _owners_with_label(self, metadata: Json) -> tuple[Owner, ...]:
         """Return the owners that may have the label of a placement in place of a pod with these metadata."""

@@ -16,7 +16,7 @@ from reconciler.core.observe.kubernetes.ownership import (
     memberships,
 )
 from reconciler.core.observe.kubernetes.pod_failures import describe_waiting
-from reconciler.core.observe.kubernetes.resources import Owner, owner_of
+from reconciler.core.observe.kubernetes.resources import CONTROLLERS, Owner, owner_of
 from reconciler.core.observe.kubernetes.unscheduled import Unscheduled, unscheduled, with_kept_since, written_at
 from reconciler.core.observe.kubernetes.words.gates import ADMITTED
 from reconciler.core.observe.kubernetes.words.pod_condition import unscheduled_wait
@@ -35,8 +35,9 @@ from reconciler.model.workload import Json
 from reconciler.text.timestamps import read_moment
 
 _FINISHED = frozenset({"Succeeded", "Failed"})
+_COUNTING = frozenset(resource.kind for resource in CONTROLLERS)
+"""Kinds whose objects say themselves how many of their pods have ended, or create a pod in place of each."""
 _CLEANED_UP = timedelta(minutes=1)
-"""The label of pods that Kueue admits together, with the name of their Workload."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,6 +167,17 @@ def _waiting_reason(status: Json, wait: Unscheduled | None, bound: str, node: st
 def placement_of(metadata: Json) -> PlacementName:
     """Return the placement that the label of a pod names; empty for none."""
     return PlacementName(sys.intern((metadata.get("labels") or {}).get(PLACEMENT_LABEL, "")))
+
+
+def ended_owners(raw: Json, marks: Marks) -> tuple[Owner, ...]:
+    """Return the owners of a pod that has finished, by `marks`, without those that count such pods themselves."""
+    metadata = raw["metadata"]
+    if (raw.get("status") or {}).get("phase") not in _FINISHED:
+        return ()
+    owners = dict.fromkeys(labelled_owners(metadata, metadata.get("namespace", ""), marks))
+    if owner := controller_of(metadata):
+        owners[owner] = None
+    return tuple(owner for owner in owners if owner.group or owner.kind not in _COUNTING)
 
 
 def read_success(raw: Json) -> datetime | None:

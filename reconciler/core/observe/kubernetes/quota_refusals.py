@@ -8,7 +8,7 @@ another pod keeps none from existing, whatever an Event says: the controller is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sized
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -116,11 +116,12 @@ class QuotaRefusals:
         customs: Mapping[Owner, CustomWorkloadRecord],
         controllers: Mapping[Owner, ControllerRecord],
         by_owner: Mapping[Owner, Iterable[str]],
+        ended: Mapping[Owner, Sized],
     ) -> Mapping[Owner, CustomWorkloadRecord]:
         """Return the records of objects with controllers of their own, with refusals of those that create pods.
 
-        Those that make other objects to create them have no refusals themselves. Of what runs once some pods may have
-        ended, and only where none exists are all of them known to be missing.
+        Those that make other objects to create them have no refusals themselves. In the place of a pod that has ended
+        none is created where the object runs once; `ended` are those pods.
         """
         if not customs or self._nothing:
             return customs
@@ -129,10 +130,12 @@ class QuotaRefusals:
         refused: dict[Owner, CustomWorkloadRecord] = {}
         for owner, record in customs.items():
             own = tuple(by_owner.get(owner, ()))
-            if owner in makers or record.suspended or record.unmade is not None or (record.runs_once and own):
+            if owner in makers or record.suspended or record.unmade is not None:
                 continue
-            if len(own) < (record.wanted or 0) and (why := self.of(owner, record.shape)) is not None:
-                refused[owner] = replace(record, refused=why)
+            done = len(ended.get(owner, ())) if record.runs_once else 0
+            uncreated = (record.wanted or 0) - len(own) - done
+            if uncreated > 0 and (why := self.of(owner, record.shape)) is not None:
+                refused[owner] = replace(record, refused=why, uncreated=uncreated)
         return {**customs, **refused} if refused else customs
 
 

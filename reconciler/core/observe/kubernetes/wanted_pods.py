@@ -41,6 +41,8 @@ class Part:
     """The objects that create its pods, without those that create the pods of other gangs than these."""
     refused: Unscheduled | None = None
     """Why objects with controllers of their own, which create its pods themselves, create no more of them."""
+    uncreated: int = 0
+    """The pods that these may not create."""
 
     @property
     def running(self) -> int:
@@ -182,9 +184,11 @@ class ObjectTree:
         gangs = [record.gangs for record in records if isinstance(record, CustomWorkloadRecord)]
         by_gang = owners[0] if gangs and len(owners) == 1 else root
         below = (self._objects.get(each) for owner in owners for each in self.below(owner))
-        refused = (record.refused for record in below if isinstance(record, CustomWorkloadRecord))
+        refused = [record for record in below if isinstance(record, CustomWorkloadRecord) and record.refused]
         part = self._made_up(by_gang, wanted, keys, list(self._makers(owners)), sum(gangs))
-        return replace(part, refused=next(filter(None, refused), None))
+        if not refused:
+            return part
+        return replace(part, refused=refused[0].refused, uncreated=sum(record.uncreated for record in refused))
 
     def _made_up(
         self, by_gang: Owner, wanted: int, keys: Iterable[str], makers: Sequence[Maker] = (), gangs: int = 0

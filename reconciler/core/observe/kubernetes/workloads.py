@@ -195,7 +195,7 @@ def _waiting(root: Owner, part: Part, members: Members) -> Iterator[WaitingRepli
             waiting[unscheduled, group_of(root, maker.groups)] += uncreated
             left -= uncreated
     if part.refused is not None and left > 0:
-        waiting[part.refused, ""] += left
+        waiting[part.refused, ""] += min(left, part.uncreated)
     for drained in part.draining if waiting else ():
         lacking = [
             key for key, number in waiting.items() if number > 0 and key[0].lacks_room and key[0].since < drained
