@@ -34,7 +34,8 @@ class Candidate(NamedTuple):
     weight: int = 1
     # Its values of the labels that the policy spreads over.
     groups: tuple[str, ...] = ()
-    # The entry of the policy that it is of, where these are filled one after the other; else 0.
+    # The tier that it is in, those of lower ones being filled first: of the policy's entries where these are filled one
+    # after the other, with slices of GPUs behind whole ones in each.
     tier: int = 0
     # The scores of the scorers that the policy weighs, in its order; empty where it weighs none.
     scores: tuple[Score, ...] = ()

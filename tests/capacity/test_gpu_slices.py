@@ -14,6 +14,7 @@ from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.explain.inventory import build_inventory
 from reconciler.core.ledger.replica_record import read_shape, write_shape
+from reconciler.model.action import Action
 from reconciler.model.capacity import (
     ClusterObservation,
     DeviceOption,
@@ -23,12 +24,15 @@ from reconciler.model.capacity import (
     ReplicaShape,
     SliceKind,
 )
+from reconciler.model.ids import ClusterName
 from reconciler.model.kubernetes.requirements import Requirement, Requirements
+from reconciler.model.kubernetes.workload_spread import PreferredTerm
 from reconciler.model.plan import Change
-from reconciler.model.policy import Distribution, StrategyName
+from reconciler.model.policy import ClusterPreference, Distribution, StrategyName
 from reconciler.model.score import ScorerName, ScorerWeight
 from tests.builders.gpu_nodes import H100, cluster_of, h100, nodes
-from tests.builders.inputs import NOW, cluster, desired, inputs, ledger, ordering, shape, short
+from tests.builders.inputs import NOW, cluster, desired, inputs, ledger, ordering, placement, shape, short
+from tests.builders.subsets import fleet, named, out, subset
 
 SHARED = f"{H100}-SHARED"
 PRICES = tuple(cluster(f"worker-{number}", price_per_gpu_hour=2.0) for number in (1, 2, 3))
@@ -59,7 +63,7 @@ def one(now: PassInput) -> Change:
     return change
 
 
-WHOLE_HOME = nodes(0, 0)
+WHOLE_HOME, WHOLE = nodes(0, 0), cluster_of(nodes(2))
 
 
 def test_whole_gpus_come_first_where_home_has_them_and_slices_follow() -> None:
@@ -106,10 +110,31 @@ def test_a_price_does_not_bring_slices_before_whole_gpus() -> None:
     assert (chosen.cluster, [score.value for score in chosen.scores]) == ("worker-3", [100.0])
 
 
-def test_a_strategy_of_shares_divides_as_before() -> None:
-    even = Distribution(strategy=StrategyName.BALANCED)
-    now = situation(home(WHOLE_HOME), cluster_of(sliced(4)), cluster_of(nodes(2)), distribution=even)
-    assert placed(now) == {"worker-2": 1, "worker-3": 1}
+HEAVY = (ClusterPreference(name=ClusterName("worker-2"), weight=9), ClusterPreference(name=ClusterName("worker-3")))
+
+
+@pytest.mark.parametrize("strategy", StrategyName)
+def test_every_strategy_fills_whole_gpus_before_slices(strategy: StrategyName) -> None:
+    clusters, policy = (cluster_of(sliced(4)), cluster_of(nodes(2))), {"candidates": HEAVY}
+    policy["distribution"] = Distribution(strategy=strategy)
+    assert placed(situation(home(WHOLE_HOME, missing=5), *clusters, **policy)) == {"worker-3": 2, "worker-2": 3}
+    assert placed(situation(home(sliced(0), missing=1), *clusters, **policy)) == {"worker-2": 1}
+
+
+@pytest.mark.parametrize("strategy", StrategyName)
+def test_every_strategy_gives_slices_back_before_whole_gpus(strategy: StrategyName) -> None:
+    policy = {"distribution": Distribution(strategy=strategy), "max_replicas": 2, "candidates": HEAVY}
+    now = situation(home(WHOLE_HOME, missing=4), cluster_of(sliced(2)), cluster_of(nodes(0)), **policy)
+    standing = ledger(placement("worker-2", replicas=2), placement("worker-3", replicas=2))
+    (change,) = decide(replace(now, ledger=standing)).changes
+    assert (change.action, change.placement.cluster) == (Action.REVERT, "worker-2")
+
+
+@pytest.mark.parametrize("preferred", [(), (PreferredTerm(weight=10, term=named("worker-2", "worker-3")),)])
+def test_clusters_of_a_subset_have_their_slices_filled_last(preferred: tuple[PreferredTerm, ...]) -> None:
+    observations = (replace(each, cluster=f"worker-{n}") for n, each in ((2, cluster_of(sliced(8))), (3, WHOLE)))
+    now = inputs(home(WHOLE_HOME, missing=3), *observations, wanted=fleet(subset("own", preferred=preferred)))
+    assert out(decide(now)) == {"worker-3/own": 2, "worker-2/own": 1}
 
 
 def test_a_commit_says_slices_and_a_placement_pays_for_its_part() -> None:

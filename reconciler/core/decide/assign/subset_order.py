@@ -25,15 +25,23 @@ SubsetRows = tuple[tuple[ClusterSubset, ...], ...]
 def slots_in_tiers(
     inputs: PassInput, workload: WorkloadId, order: Iterable[Candidate]
 ) -> Mapping[ClusterSubset, Candidate]:
-    """Return the candidates of an order by cluster and subset; those with heavier preferred terms are filled first."""
+    """Return the candidates of an order by cluster and subset; those with heavier preferred terms are filled first.
+
+    Those of equal weight keep the tiers that they are in.
+    """
     seen, clusters, policy = inputs.observed.clusters, inputs.desired.clusters, inputs.desired.policies[workload]
     slots = {candidate.key: candidate for candidate in order}
+    if not any(subset.preferred for subset in policy.subsets):
+        return slots
+    levels: dict[ClusterSubset, tuple[int, int]] = {}
     for slot, candidate in slots.items():
-        subset = policy.subset(candidate.subset)
+        subset, weight = policy.subset(candidate.subset), 0
         if subset is not None and subset.preferred:
             weight = preference_weight(subset, clusters[candidate.cluster], seen.get(candidate.cluster))
-            slots[slot] = candidate._replace(tier=-weight)
-    return slots
+        levels[slot] = -weight, candidate.tier
+    # What is in no order any more has tier 0, which is the last one.
+    tiers = {level: -number for number, level in enumerate(sorted({*levels.values()}, reverse=True))}
+    return {slot: candidate._replace(tier=tiers[levels[slot]]) for slot, candidate in slots.items()}
 
 
 def share_of_slot(

@@ -59,9 +59,9 @@ class Ranking:
         """Return the clusters that a workload may use, the highest score first, then as its policy has them.
 
         Each has its rank in that order, and its scores. The subsets of a WorkloadSpread and the tiers of a policy keep
-        their order. Clusters that give out slices of GPUs come behind the others of their subset and tier where the
-        workload has whole GPUs at home, whatever their score. Where a policy weighs no scorer, and no cluster has
-        slices, this is the very tuple that the fleet's order has.
+        their order. Clusters that give out slices of GPUs are a tier behind the others of their subset and tier where
+        the workload has whole GPUs at home, whatever their score, so that every strategy fills them last. Where a
+        policy weighs no scorer, and no cluster has slices, this is the very tuple that the fleet's order has.
         """
         candidates, policy = self._inputs.reach.order(workload), self._inputs.desired.policies[workload]
         if not policy.scoring and not self._have_slices():
@@ -152,14 +152,12 @@ def _ranked(candidates: Sequence[Candidate], behind: Mapping[ClusterSubset, int]
     subsets: dict[str, int] = {}
     for candidate in candidates:
         subsets.setdefault(candidate.subset, candidate.rank)
+    if behind:
+        levels = {candidate.key: (candidate.tier, behind[candidate.key]) for candidate in candidates}
+        tiers = {level: tier for tier, level in enumerate(sorted({*levels.values()}))}
+        candidates = [candidate._replace(tier=tiers[levels[candidate.key]]) for candidate in candidates]
     order = sorted(
         candidates,
-        key=lambda candidate: (
-            subsets[candidate.subset],
-            candidate.tier,
-            behind.get(candidate.key, 0),
-            -candidate.score,
-            candidate.rank,
-        ),
+        key=lambda candidate: (subsets[candidate.subset], candidate.tier, -candidate.score, candidate.rank),
     )
     return tuple(candidate._replace(rank=rank) for rank, candidate in enumerate(order, start=1))
