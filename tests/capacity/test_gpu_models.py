@@ -10,6 +10,12 @@ from reconciler.model.capacity import DeviceKind, DeviceStock, Node, Pool, Slice
 from reconciler.model.units import Resources, parse_quantity
 
 Labels = Mapping[str, str]
+INTEL_CARDS = {
+    "gpu.intel.com/device-id.0380-0bd5.count": "2",
+    "gpu.intel.com/device-id.0380-0bd5.present": "true",
+    "gpu.intel.com/device.count": "2",
+}
+INTEL_ON_BOARD = {**INTEL_CARDS, "gpu.intel.com/device-id.0300-4680.count": "1"}
 
 
 def seen(labels: Mapping[str, str], free: str = "3", /, **allocatable: str) -> tuple[NodeGpus, ...]:
@@ -154,6 +160,16 @@ def gfd(product: str, count: int, replicas: int = 1, strategy: str = "none", of:
         ({}, "amd.com/dpx_nps2", 16, SliceKind.PARTITION, "1/2"),
         ({"amd.com/gpu.product-name": "AMD_Instinct_MI300A"}, "amd.com/cpx_nps1", 24, SliceKind.PARTITION, "1/6"),
         ({}, "gpu.intel.com/i915", 8, None, "1"),
+        # Intel's plugin with -shared-dev-num=5 on a node with a GPU on board and two cards.
+        (INTEL_ON_BOARD, "gpu.intel.com/xe", 15, SliceKind.OTHER, "1/5"),
+        (INTEL_ON_BOARD, "gpu.intel.com/xe", 3, None, "1"),
+        (INTEL_CARDS, "gpu.intel.com/i915", 1, None, "1"),
+        ({"beta.amd.com/gpu.device-id.74a1": "8"}, "amd.com/gpu", 8, None, "1"),
+        ({"beta.amd.com/gpu.device-id.74a1": "8"}, "amd.com/gpu", 80, SliceKind.OTHER, "1/10"),
+        (
+            {"beta.amd.com/gpu.device-id.74a1": "64", "amd.com/compute-memory-partition": "cpx_nps4"},
+            "amd.com/gpu", 64, SliceKind.PARTITION, "1/8",
+        ),
     ],
 )  # fmt: skip # a table, a row a line
 def test_what_a_plugin_gives_out_is_told_as_what_it_is(
@@ -162,6 +178,11 @@ def test_what_a_plugin_gives_out_is_told_as_what_it_is(
     amounts = Resources(amounts={resource: parse_quantity(str(count))})
     (found,) = gpus_of_node(Node(name="n", free=amounts, allocatable=amounts), Pool(name="p", nodes=(), labels=labels))
     assert (found.kind, found.share, found.part) == (kind, Fraction(share), kind is not None)
+
+
+def test_pods_that_share_a_gpu_of_intel_see_all_of_its_memory() -> None:
+    (gpus,) = seen({**INTEL_CARDS, "gpu.intel.com/memory.max": "274877906944"}, gpu_intel_com__i915="4")
+    assert (gpus.share, gpus.memory) == (Fraction(1, 2), 137)
 
 
 @pytest.mark.parametrize(("resource", "part"), [("cpx_nps1", True), ("cpx_nps4", True), ("spx_nps1", False)])

@@ -239,10 +239,10 @@ def _sharing(resource: str, model: str, labels: Mapping[str, str], total: int | 
     """Return among how many pods a device is shared, 1 where that is unknown, and how; None where it is not.
 
     By the labels of NVIDIA's GPU feature discovery 0.17 (internal/lm/resource.go), of GKE, and where a plugin gives out
-    more GPUs than that has counted. AMD's and Intel's plugins write no label for GPUs that they share.
+    more GPUs than the labels of its vendor count: Intel's plugin writes no label for its `-shared-dev-num`.
     """
     labelled = resource.removesuffix(".shared")
-    counted = whole_number(labels.get(f"{labelled}.count", "")) or 0
+    counted = _counted(labelled, labels)
     surplus = total // counted if total and counted else 1
     clients = whole_number(labels.get(f"{labelled}.replicas", "")) or _clients_of_gke(labels, resource)
     shared = labelled != resource or model.endswith(_SHARED.upper())
@@ -254,6 +254,25 @@ def _sharing(resource: str, model: str, labels: Mapping[str, str], total: int | 
     return 1, (SliceKind.MPS if strategy == "mps" else SliceKind.TIME) if shared else None
 
 
+def _counted(resource: str, labels: Mapping[str, str]) -> int:
+    """Return how many GPUs the labels of a node count, partitions of AMD's one by one; 0 where they count none.
+
+    Intel's rules for NFD (intel-device-plugins-for-kubernetes 834f598, platform-labeling-rules.yaml) write one label
+    for each PCI class. AMD's labeller (ROCm/k8s-device-plugin 5e11262) writes one for each device ID.
+    """
+    vendor = resource.partition("/")[0]
+    if vendor not in _COUNTS:
+        return whole_number(labels.get(f"{resource}.count", "")) or 0
+    prefix, suffix = _COUNTS[vendor]
+    counts = (value for key, value in labels.items() if key.startswith(prefix) and key.endswith(suffix))
+    return sum(whole_number(value) or 0 for value in counts)
+
+
+_COUNTS = {
+    "amd.com": ("beta.amd.com/gpu.device-id.", ""),
+    "gpu.intel.com": ("gpu.intel.com/device-id.", ".count"),
+}
+"""How the labels begin and end that count the GPUs of a vendor, but for NVIDIA's."""
 _GKE = {
     "size": "cloud.google.com/gke-gpu-partition-size",
     "strategy": "cloud.google.com/gke-gpu-sharing-strategy",
@@ -285,7 +304,7 @@ def _memory(model: str, resource: str, vendor: str, labels: Mapping[str, str], t
         return _gigabytes(labels.get("amd.com/gpu.vram", ""))
     node_memory = whole_number(labels.get("gpu.intel.com/memory.max", ""))
     if vendor == "gpu.intel.com" and total and node_memory is not None:
-        return node_memory // total // _GB
+        return node_memory // (_counted(resource, labels) or total) // _GB
     return 0
 
 
