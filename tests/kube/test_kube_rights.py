@@ -12,7 +12,13 @@ from reconciler.core.engines.argocd.applications import APPLICATIONS
 from reconciler.core.engines.argocd.cluster_secrets import SECRETS
 from reconciler.core.engines.flux.reports import HELM_RELEASES, KUSTOMIZATIONS
 from reconciler.core.engines.reports import EngineResource
-from reconciler.core.observe.kubernetes.resources import CAPACITY, CONTROLLERS, SIGNALS, Resource, custom_resources
+from reconciler.core.observe.kubernetes.resources import (
+    CAPACITY,
+    CONTROLLERS,
+    SIGNALS,
+    Resource,
+    custom_resources_of_pods,
+)
 from reconciler.core.schema import yaml
 from reconciler.core.workloads.builtin_kinds import BUILT_IN
 from reconciler.model.policy import ArgoCD, Flux
@@ -26,7 +32,7 @@ PARTS = {
         | CONTROLLERS
         | SIGNALS
         | {Resource.TEMPLATES, Resource.EVENTS, Resource.NODE_POOLS, Resource.RUNTIMES, Resource.CLUSTER_RUNTIMES}
-        | custom_resources(
+        | custom_resources_of_pods(
             WorkloadRef(namespace="demo", name="any", kind=kind.kind, group=kind.group) for kind in BUILT_IN.values()
         ),
     ),

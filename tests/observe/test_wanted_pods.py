@@ -256,6 +256,91 @@ def test_surge_of_one_part_hides_no_lack_of_another() -> None:
     assert home.counts == (3, 2, 1)
 
 
+# revisions
+
+
+def role_of(revision: str, replicas: int, before: int = 0) -> Json:
+    """Make the LeaderWorkerSet of a revision of one role, in groups of two pods."""
+    labels = {"disaggregatedset.x-k8s.io/name": "model", "app": "model-0-decode"}
+    owner = ("disaggregatedset.x-k8s.io/v1", "DisaggregatedSet", "model")
+    raw = made(
+        f"model-0-{revision}-decode",
+        version="leaderworkerset.x-k8s.io/v1",
+        kind="LeaderWorkerSet",
+        owner=owner,
+        labels=labels,
+    )
+    if before:
+        raw["metadata"]["annotations"] = {"disaggregatedset.x-k8s.io/initial-replicas": str(before)}
+    workers = {"size": 2, "workerTemplate": raw["spec"]["template"]}
+    return {**raw, "spec": {"replicas": replicas, "leaderWorkerTemplate": workers}}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "wanted"),
+    [
+        (4, 0, 8),
+        (3, 1, 8),
+        (1, 3, 8),
+        (0, 4, 8),
+        # One group more at a time.
+        (4, 1, 8),
+        (3, 2, 8),
+        # Its template has fewer replicas now, or more.
+        (1, 1, 4),
+        (2, 6, 12),
+    ],
+)
+def test_role_that_one_revision_takes_over_from_another_wants_what_it_had(old: int, new: int, wanted: int) -> None:
+    """The controller scales the old revision of four groups down while it scales the new one up."""
+    home = Home(workload_of("DisaggregatedSet"))
+    home.put(role_of("old", old, before=4), role_of("new", new))
+    assert home.seen.wanted == wanted
+
+
+LEFT = {"metadata": {"deletionTimestamp": "2026-11-20T10:00:00Z"}}
+BETWEEN = [
+    ("Deployment", "apps/v1", "ReplicaSet"),
+    ("Rollout", "apps/v1", "ReplicaSet"),
+    ("UnitedDeployment", "apps.kruise.io/v1alpha1", "CloneSet"),
+    ("UnitedDeployment", "apps/v1", "StatefulSet"),
+    ("InferenceService", "apps/v1", "Deployment"),
+    ("LLMInferenceService", "apps/v1", "Deployment"),
+    ("LLMInferenceService", "leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"),
+    ("DisaggregatedSet", "leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"),
+    ("DynamoGraphDeployment v1alpha1", "apps/v1", "Deployment"),
+    ("PodCliqueSet", "grove.io/v1alpha1", "PodClique"),
+    ("RayService", "ray.io/v1", "RayCluster"),
+    ("RayJob", "ray.io/v1", "RayCluster"),
+    ("JobSet", "batch/v1", "Job"),
+    ("TrainJob", "batch/v1", "Job"),
+]
+"""Kinds with the version and kind of what stands between them and their pods."""
+
+
+@pytest.mark.parametrize(("sample", "version", "kind"), BETWEEN)
+@pytest.mark.parametrize("gone", [False, True])
+def test_pods_of_what_is_being_deleted_make_up_no_wanted_ones(
+    sample: str, version: str, kind: str, *, gone: bool
+) -> None:
+    """Another object has taken its place, whose pods wait; until it is collected as garbage, the old one's run."""
+    raw = workload_of(sample)
+    home = Home(raw)
+    owner = (raw["apiVersion"], raw["kind"], "model")
+    labels = belonging(BUILT_IN[group_kind(raw)], raw, "any")["metadata"]["labels"]
+    old, new = (made(name, version=version, kind=kind, owner=owner, labels=labels) for name in ("old", "new"))
+    home.put(old, new)
+    for index in range(2):
+        home.pods(pod(f"old-{index}", "gpu-1", owner=(kind, "old"), version=version, labels=labels))
+        home.pods(pod(f"new-{index}", owner=(kind, "new"), version=version, labels=labels, waits=NO_GPU))
+    assert home.seen.running > 0
+    if gone:
+        home.state.retain(home.resource(f"{version.rpartition('/')[0]}/{kind}"), {"demo/new"})
+    else:
+        home.put({**old, "metadata": old["metadata"] | LEFT["metadata"]})
+    assert home.seen.running == 0
+
+
 def test_rays_autoscaler_states_its_workers_in_the_cluster_that_a_service_makes() -> None:
     raw = workload_of("RayService")
     home = Home(raw)
@@ -433,14 +518,6 @@ SERVICE = {"app.kubernetes.io/name": "model", "app.kubernetes.io/part-of": "llmi
     [
         # Each replica of the set has four pods of the clique; those of the second are another PodClique's.
         ("PodCliqueSet", "PodClique", CLIQUE | {"grove.io/podcliqueset-replica-index": "0"}, 4, 1),
-        # The four pods are two replicas of the scaling group.
-        (
-            "PodCliqueSet",
-            "PodCliqueScalingGroup",
-            CLIQUE | {"grove.io/podcliqueset-replica-index": "0", "grove.io/podcliquescalinggroup": "model-decode"},
-            2,
-            1,
-        ),
         ("DynamoGraphDeployment v1alpha1", "DynamoComponentDeployment", GRAPH, 4, 1),
         # Each replica of the component has two nodes.
         ("DynamoGraphDeployment v1beta1", "DynamoGraphDeploymentScalingAdapter", GRAPH, 2, 1),
@@ -472,16 +549,47 @@ def test_autoscaler_of_a_part_asks_for_as_many_of_the_whole(
     assert [ask.replicas for ask in home.seen.asks] == [replicas]
 
 
-def test_autoscaler_of_a_scaling_group_is_known_by_the_labels_of_its_pods() -> None:
-    """The PodCliques of a group own its pods, and nobody watches either."""
-    raw = workload_of("PodCliqueSet")
-    home = Home(raw)
-    labels = CLIQUE | {"grove.io/podcliqueset-replica-index": "1", "grove.io/podcliquescalinggroup": "model-1-decode"}
-    for clique in ("leader", "worker"):
-        owner = ("PodClique", f"model-1-decode-0-{clique}")
-        home.pods(pod(clique, "gpu-1", owner=owner, version=raw["apiVersion"], labels=labels))
-    home.state.apply(
-        Resource.AUTOSCALERS, scaling("model-1-decode", "PodCliqueScalingGroup", raw["apiVersion"], maximum=1)
+def grove(kind: str, name: str, owner: tuple[str, str], replicas: int, **metadata: Json) -> Json:
+    """Make an object of Grove below a PodCliqueSet; `owner` is the kind and name of what makes it."""
+    raw = made(name, version="grove.io/v1alpha1", kind=kind, owner=("grove.io/v1alpha1", *owner), labels=CLIQUE)
+    clique = {"podSpec": raw["spec"]["template"]["spec"]} if kind == "PodClique" else {"cliqueNames": ["decode"]}
+    return {**raw, "metadata": {**raw["metadata"], **metadata}, "spec": {**clique, "replicas": replicas}}
+
+
+def of_clique(clique: str, index: int, on: str = "") -> Json:
+    labels = CLIQUE | {"grove.io/podcliqueset-replica-index": "0"}
+    version, waits = "grove.io/v1alpha1", "" if on else NO_GPU
+    return pod(f"{clique}-{index}", on, owner=("PodClique", clique), version=version, labels=labels, waits=waits)
+
+
+def scaled_set() -> Home:
+    """A PodCliqueSet of one replica, whose clique has been scaled to 3 pods, and its scaling group to 2 replicas of 2.
+
+    In its template, one replica has 1 and 2.
+    """
+    home = Home(workload_of("PodCliqueSet"))
+    home.put(grove("PodClique", "model-0-router", ("PodCliqueSet", "model"), 3))
+    home.put(grove("PodCliqueScalingGroup", "model-0-llm", ("PodCliqueSet", "model"), 2))
+    for index in range(2):
+        home.put(grove("PodClique", f"model-0-llm-{index}-decode", ("PodCliqueScalingGroup", "model-0-llm"), 2))
+    return home
+
+
+def test_set_wants_what_autoscalers_have_made_of_its_cliques_and_scaling_groups() -> None:
+    home = scaled_set()
+    home.pods(*(of_clique("model-0-router", index, "gpu-1") for index in range(3)))
+    home.pods(*(of_clique("model-0-llm-0-decode", index, "gpu-1") for index in range(2)))
+    home.pods(*(of_clique("model-0-llm-1-decode", index) for index in range(2)))
+    assert home.counts == (7, 5, 2)
+
+
+def test_autoscaler_of_a_scaling_group_asks_for_replicas_of_its_set() -> None:
+    home = scaled_set()
+    for index in range(2):
+        home.pods(*(of_clique(f"model-0-llm-{index}-decode", number, "gpu-1") for number in range(2)))
+    home.put(
+        scaling("model-0-llm", "PodCliqueScalingGroup", "grove.io/v1alpha1", maximum=2)
+        | {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler"}
     )
     assert [ask.replicas for ask in home.seen.asks] == [1]
 

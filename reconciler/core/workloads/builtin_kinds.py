@@ -82,6 +82,7 @@ def parallel_pods(root: str) -> Count:
     return Count(path=path(f"{root}.parallelism"), most=path(f"{root}.completions"))
 
 
+_GROVE = "Grove fcc3b3b (2026-08-19)"
 _JOBSET = Mark(label="jobset.sigs.k8s.io/jobset-name")
 _COMPLETE = EndStatus(complete=("Complete",), failed=("Failed",))
 """The conditions of Kubernetes' Job (`JobComplete`, `JobFailed`), which others have taken over."""
@@ -116,6 +117,8 @@ def sets() -> Iterator[WorkloadKind]:
         apart="leaderworkerset.sigs.k8s.io/exclusive-topology",
         group_key="leaderworkerset.sigs.k8s.io/group-key",
         subgroup_key="leaderworkerset.sigs.k8s.io/subgroup-key",
+        # `initRollingUpdate`, pkg/controllers/disaggregatedset/executor.go
+        replaced="disaggregatedset.x-k8s.io/initial-replicas",
         marks=(Mark(label="leaderworkerset.sigs.k8s.io/name"),),
         checked="LeaderWorkerSet 060ab4d (2026-08-21)",
     )
@@ -166,9 +169,10 @@ def sets() -> Iterator[WorkloadKind]:
         together=Group(called="replica of the set", counts=(copies,), label="grove.io/podcliqueset-replica-index"),
         unqueued=True,
         divides=True,
+        made=("grove.io/PodClique", "grove.io/PodCliqueScalingGroup"),
+        scaled_below=True,  # the replicas of cliques and of scaling groups are the set's at their creation alone
         marks=(Mark(label="app.kubernetes.io/part-of", beside=(("app.kubernetes.io/managed-by", "grove-operator"),)),),
-        scaled_as=(ScaledPart(kind="PodCliqueScalingGroup", labels=("grove.io/podcliquescalinggroup",)),),
-        checked="Grove fcc3b3b (2026-08-19)",
+        checked=_GROVE,
     )
 
 
@@ -670,6 +674,22 @@ def _kubernetes() -> Iterator[WorkloadKind]:
     )
 
 
+def intermediate() -> Iterator[WorkloadKind]:
+    """Describe kinds whose objects only other controllers make, between an object and its pods."""
+    yield WorkloadKind(
+        group="grove.io",
+        kind="PodClique",
+        versions=("v1alpha1",),
+        replicas=(REPLICAS,),
+        templates=(PodTemplate(spec=path("spec.podSpec"), counts=(Count(path=REPLICAS),)),),
+        checked=_GROVE,
+    )
+    # It makes a PodClique of each of its cliques for each of its replicas.
+    yield WorkloadKind(
+        group="grove.io", kind="PodCliqueScalingGroup", versions=("v1alpha1",), counted=False, checked=_GROVE
+    )
+
+
 def _table(*parts: Iterable[WorkloadKind]) -> dict[str, WorkloadKind]:
     return {kind.name: kind for part in parts for kind in part}
 
@@ -685,6 +705,9 @@ BUILT_IN: Mapping[str, WorkloadKind] = _table(
     wrappers(),
 )
 """Built-in kinds by ``group/Kind``, in the order of the documentation."""
+
+INTERMEDIATE: Mapping[str, WorkloadKind] = _table(intermediate())
+"""Kinds that are observed and never placed, by ``group/Kind``: nobody writes their objects but controllers."""
 
 POD_TEMPLATES = frozenset(
     kind.name for kind in BUILT_IN.values() if kind.group in {"apps", "batch"} and kind.kind != "CronJob"

@@ -184,6 +184,9 @@ class WorkloadKind:
     revisions: str = ""
     """The label of the objects that it makes by which those with one value are revisions of one part, of which at most
     one is wanted; ``*`` where all of one kind are. Empty where each is a part."""
+    replaced: str = ""
+    """The annotation of an object with the replicas that it had before what makes it began to replace it by its next
+    revision; empty where nothing writes one."""
     ceiling: Path = ()
     """The field with the most replicas that the kind's own autoscaler makes; empty where it has none."""
     ordered: tuple[tuple[Path, Path], ...] = ()

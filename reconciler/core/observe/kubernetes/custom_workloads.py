@@ -11,14 +11,16 @@ from reconciler.core.observe.kubernetes.pods import controller_of
 from reconciler.core.observe.kubernetes.releases import release_of
 from reconciler.core.observe.kubernetes.resources import CustomResource, Owner
 from reconciler.core.observe.kubernetes.unscheduled import Unscheduled
-from reconciler.core.workloads.builtin_kinds import Kinds, kind_of
+from reconciler.core.workloads.builtin_kinds import INTERMEDIATE, Kinds, kind_of
 from reconciler.core.workloads.containers import observed_containers
 from reconciler.core.workloads.ends import asks_for_nothing
-from reconciler.core.workloads.pods import group_count, is_suspended, wanted_pods
+from reconciler.core.workloads.pods import group_count, is_suspended, pod_template_sites, pods_of_group, wanted_pods
 from reconciler.core.workloads.portable_object import is_managed_by_multikueue
 from reconciler.model.capacity import ObservedGroup, ReplicaShape
+from reconciler.model.kubernetes.workload_kind import WorkloadKind
 from reconciler.model.units import Resources
 from reconciler.model.workload import ContainerSummary, DeploySpec, Json, ManifestResource, Step, StepType
+from reconciler.text.digits import whole_number
 from reconciler.text.timestamps import read_moment
 
 _VOLCANO = "batch.volcano.sh/Job"
@@ -72,6 +74,8 @@ class CustomWorkloadRecord:
     # Whether the objects that it makes say how many pods it wants at present, and by what they are revisions.
     scaled_below: bool = False
     revisions: str = ""
+    # The pods that it had before the next revision began to replace it; 0 while none does.
+    replaced: int = 0
     # Whether its pods run once, so that none is made in the place of one that has ended.
     runs_once: bool = False
     # Since when, and why, its missing pods may not be created, and how many they are.
@@ -89,6 +93,7 @@ def read_spec(resource: CustomResource, raw: Json, kinds: Kinds) -> CustomWorklo
 
     What MultiKueue manages is read all the same, without pods.
     """
+    kinds = INTERMEDIATE if resource.name in INTERMEDIATE else kinds
     version = next(iter(resource.versions), "")
     manifest = {"apiVersion": f"{resource.group}/{version}", **raw, "kind": resource.kind}
     pods = pods_of_spec(DeploySpec(manifests=(ManifestResource(name=_OBJECT, manifest=manifest),), steps=_STEPS), kinds)
@@ -111,6 +116,7 @@ def read_spec(resource: CustomResource, raw: Json, kinds: Kinds) -> CustomWorklo
         together=groups or 0,
         scaled_below=kind is not None and kind.scaled_below,
         revisions=kind.revisions if kind is not None else "",
+        replaced=_replaced_pods(manifest, kind, kinds) if kind is not None and kind.replaced else 0,
         runs_once=kind is not None and kind.once,
     )
     if ended or (pods.strange and seen.multikueue):
@@ -143,6 +149,14 @@ def read_spec(resource: CustomResource, raw: Json, kinds: Kinds) -> CustomWorklo
             least=-(-sum(part.start for part in pods.parts) // gang.groups),
         ),
     )
+
+
+def _replaced_pods(manifest: Json, kind: WorkloadKind, kinds: Kinds) -> int:
+    """Count the pods that an object had before what makes it began to replace it; 0 while it does not."""
+    replicas = whole_number(str((manifest["metadata"].get("annotations") or {}).get(kind.replaced, "")))
+    if not replicas:
+        return 0
+    return replicas * sum(pods_of_group(manifest, kind, place) or 0 for place in pod_template_sites(manifest, kinds))
 
 
 def merge_group(seen: ObservedGroup | None, stated: ObservedGroup | None) -> ObservedGroup | None:

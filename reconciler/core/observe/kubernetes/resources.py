@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 
 from reconciler.core.engines.reports import EngineResource
 from reconciler.core.signals.cluster import HPA, KUEUE
-from reconciler.core.workloads.builtin_kinds import BUILT_IN, NO_KINDS, Kinds
+from reconciler.core.workloads.builtin_kinds import BUILT_IN, INTERMEDIATE, NO_KINDS, Kinds
 from reconciler.core.workloads.train_job import TRAINER
 from reconciler.core.workloads.watch import NEVER_EMPTY, OPTIONAL, REQUIRED, Gap, ServedResource
 from reconciler.model.kubernetes.workload_kind import WorkloadKind
@@ -126,7 +126,7 @@ Watched: TypeAlias = Resource | CustomResource | EngineResource | CompanionResou
 def rights(resource: Watched) -> str:
     """Return the file of the layout with the RBAC rules of a resource; empty where those depend on the fleet."""
     if isinstance(resource, CompanionResource) or (
-        isinstance(resource, CustomResource) and resource.name not in BUILT_IN
+        isinstance(resource, CustomResource) and resource.name not in {**BUILT_IN, **INTERMEDIATE}
     ):
         return ""
     return resource.rights if isinstance(resource, EngineResource) else "bootstrap/rbac.yaml"
@@ -228,7 +228,7 @@ def placed_resources(refs: Iterable[WorkloadRef], kinds: Kinds = NO_KINDS) -> fr
 def custom_resources_of_pods(refs: Iterable[WorkloadRef], kinds: Kinds = NO_KINDS) -> frozenset[CustomResource]:
     """Return `custom_resources`, and the kinds of the objects that stand between those and their pods."""
     named = custom_resources(refs, kinds)
-    known = {**BUILT_IN, **kinds}
+    known = {**BUILT_IN, **INTERMEDIATE, **kinds}
     return named.union(_resource_of(known[name]) for resource in named for name in known[resource.name].made)
 
 

@@ -22,7 +22,7 @@ from reconciler.model.kubernetes.workload_kind import EACH
 
 ObjectRecord = ControllerRecord | CustomWorkloadRecord
 Maker = tuple[ControllerRecord, list[PodRecord]]
-"""An object that creates pods, and its pods that are not being deleted."""
+"""An object that creates pods, and its pods that stay."""
 
 _LATE = datetime.max.replace(tzinfo=UTC)
 _REPLICA_SET = "ReplicaSet"
@@ -68,6 +68,7 @@ class ObjectTree:
         self._is_open = is_open
         self._is_gone = is_gone
         self._known_keys: dict[Owner, list[str]] = {}
+        self._known_leaving: dict[Owner, bool] = {}
 
     @cached_property
     def owned(self) -> Mapping[Owner, Sequence[Owner]]:
@@ -106,17 +107,17 @@ class ObjectTree:
 
         What belongs to another object by a label alone, as to the name of a release, does not go with it.
         """
-        seen: set[Owner] = set()
-        each: Owner | None = owner
-        while each is not None and each not in seen:
-            seen.add(each)
-            record = self._objects.get(each)
+        leaving = self._known_leaving.get(owner)
+        if leaving is None:
+            self._known_leaving[owner] = False  # an object that belongs to itself goes with nothing
+            record = self._objects.get(owner)
             if record is None:
-                return self._is_gone(each)
-            if record.identity.leaving:
-                return True
-            each = record.owner
-        return False
+                leaving = self._is_gone(owner)
+            else:
+                above = record.owner
+                leaving = record.identity.leaving or (above is not None and self.is_leaving(above))
+            self._known_leaving[owner] = leaving
+        return leaving
 
     def made(self, root: Owner) -> list[Owner]:
         """Return the objects that an object makes itself, as a Rollout its ReplicaSets.
@@ -129,6 +130,14 @@ class ObjectTree:
     def pods_below(self, root: Owner) -> list[PodRecord]:
         """Return the pods of an object and of all that belong to it, terminating ones included."""
         return [self._pods[key] for key in self._keys_below(root)]
+
+    def staying_below(self, root: Owner) -> list[PodRecord]:
+        """Return the pods of an object and of all that belong to it, without those that go."""
+        return [pod for pod in self.pods_below(root) if self._stays(pod)]
+
+    def _stays(self, pod: PodRecord) -> bool:
+        """Return whether a pod counts: neither it is being deleted, nor what has made it, with which it goes."""
+        return not pod.leaving and (pod.owner is None or not self.is_leaving(pod.owner))
 
     def _keys_below(self, root: Owner) -> list[str]:
         keys = self._known_keys.get(root)
@@ -149,19 +158,26 @@ class ObjectTree:
         # 2. The object states it.
         if stated is not None and not made:
             return [self._part(root, stated, [root])]
-        # 3. What it makes states it. Of the revisions of a part one is wanted, the largest.
-        parts = []
-        for revisions in self._by_part(record, made):
-            wanted = max(sum(part.wanted for part in self.parts(each)) for each in revisions)
-            parts.append(self._part(root, wanted, revisions))
+        # 3. What it makes states it. Of the revisions of a part one is wanted.
+        parts = [self._part(root, self._wanted_of(revisions), revisions) for revisions in self._by_part(record, made)]
         # 4. Nothing states it of pods that it makes itself.
         covered = {key for each in made for key in self._keys_below(each)}
         rest = [key for key in self._keys_below(root) if key not in covered]
         if rest:
-            staying = sum(1 for key in rest if not self._pods[key].leaving)
+            staying = sum(1 for key in rest if self._stays(self._pods[key]))
             left = staying if stated is None else min(staying, max(0, stated - sum(part.wanted for part in parts)))
             parts.append(self._made_up(root, left, rest))
         return parts
+
+    def _wanted_of(self, revisions: Sequence[Owner]) -> int:
+        """Count the pods that are wanted of a part: those of its largest revision.
+
+        Where one replaces another pod by pod, that is as many as the earlier one had, if they state as many together.
+        """
+        stated = [sum(part.wanted for part in self.parts(each)) for each in revisions]
+        records = (self._objects[each] for each in revisions)
+        before = (record.replaced for record in records if isinstance(record, CustomWorkloadRecord))
+        return max(*stated, min(sum(stated), max(before, default=0)))
 
     def _by_part(self, record: ObjectRecord | None, made: Iterable[Owner]) -> list[list[Owner]]:
         """Group the objects that an object makes into the revisions of each part."""
@@ -195,7 +211,7 @@ class ObjectTree:
     ) -> Part:
         """Choose the pods that make up the wanted ones; `by_gang` is the object whose gangs they are in."""
         everyone = [self._pods[key] for key in keys]
-        pods = [pod for pod in everyone if not pod.leaving]
+        pods = [pod for pod in everyone if self._stays(pod)]
         draining = sorted(pod.drained for pod in everyone if pod.drained is not None and self._is_open(pod.node))
         kept = _kept_gangs(by_gang, pods, gangs)
         if kept is not None:
@@ -209,7 +225,8 @@ class ObjectTree:
         for owner in owners:
             record = self._objects.get(owner)
             if isinstance(record, ControllerRecord):
-                yield record, [pod for pod in self.pods_below(owner) if not pod.leaving]
+                if not self.is_leaving(owner):
+                    yield record, self.staying_below(owner)
             else:
                 yield from self._makers(self.made(owner))
 

@@ -64,7 +64,7 @@ class WorkloadAsks:
     def replicas(self, root: Owner, asking: Mapping[Owner, Sequence[AskRecord]]) -> Iterator[ReplicaRequest]:
         """Yield what is asked for of an object, in its own replicas."""
         for target, records in asking.items():
-            pods = [pod for pod in self._tree.pods_below(target) if not pod.leaving]
+            pods = self._tree.staying_below(target)
             for record in records:
                 ask = record.ask(len(pods), self._measured(target, pods, record.current))
                 if ask is not None:
@@ -101,7 +101,7 @@ class WorkloadAsks:
         ready = sum(1 for pod in leaders or pods if pod.ready)
         if leaders:
             return ready
-        if record is None and 0 < current < len(pods):
+        if (record is None or record.wanted is None) and 0 < current < len(pods):
             return ready * current // len(pods)
         if not isinstance(record, CustomWorkloadRecord) or not (record.gangs and record.wanted):
             return ready

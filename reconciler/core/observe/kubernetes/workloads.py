@@ -211,7 +211,7 @@ def _waiting(root: Owner, part: Part, members: Members) -> Iterator[WaitingRepli
 def _blocked_by_queues(asking: Mapping[Owner, Iterable[AskRecord]], members: Members) -> Iterator[WaitingReplicas]:
     """Yield the pods that Kueue does not let their objects make for another reason than a lack of quota."""
     for target, records in asking.items():
-        pods = sum(1 for pod in members.tree.pods_below(target) if not pod.leaving)
+        pods = len(members.tree.staying_below(target))
         yield from (each for record in records if (each := blocked_by_queue(record, pods)) is not None)
 
 
