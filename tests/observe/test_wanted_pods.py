@@ -10,7 +10,8 @@ import pytest
 from reconciler.core.observe.kubernetes.cluster_state import ClusterState
 from reconciler.core.observe.kubernetes.resources import CONTROLLERS, CustomResource, Resource
 from reconciler.core.workloads.api_kinds import group_kind
-from reconciler.core.workloads.builtin_kinds import BUILT_IN
+from reconciler.core.workloads.builtin_kinds import BUILT_IN, NO_KINDS, scale_paths
+from reconciler.core.workloads.paths import at
 from reconciler.model.capacity import WorkloadObservation
 from reconciler.model.ids import ClusterName
 from reconciler.model.kubernetes.workload_kind import WorkloadKind
@@ -298,7 +299,8 @@ def test_role_that_one_revision_takes_over_from_another_wants_what_it_had(old: i
     assert home.seen.wanted == wanted
 
 
-LEFT = {"metadata": {"deletionTimestamp": "2026-11-20T10:00:00Z"}}
+LEFT = {"deletionTimestamp": "2026-11-20T10:00:00Z"}
+LEFT_DEPLOYMENT = {"metadata": {"name": "model", "namespace": "demo", **LEFT}}
 BETWEEN = [
     ("Deployment", "apps/v1", "ReplicaSet"),
     ("Rollout", "apps/v1", "ReplicaSet"),
@@ -337,7 +339,7 @@ def test_pods_of_what_is_being_deleted_make_up_no_wanted_ones(
     if gone:
         home.state.retain(home.resource(f"{version.rpartition('/')[0]}/{kind}"), {"demo/new"})
     else:
-        home.put({**old, "metadata": old["metadata"] | LEFT["metadata"]})
+        home.put({**old, "metadata": old["metadata"] | LEFT})
     assert home.seen.running == 0
 
 
@@ -462,6 +464,23 @@ def test_autoscaler_of_groups_measures_their_leaders(leaders: int, replicas: int
     )
     scaled = scaling("model", "LeaderWorkerSet", "leaderworkerset.x-k8s.io/v1", 2)
     home.state.apply(Resource.AUTOSCALERS, scaled)
+    assert [ask.replicas for ask in home.seen.asks] == [replicas]
+
+
+SCALED = [
+    name for name in KINDS if group_kind(SAMPLES[name][0]) in BUILT_IN and scale_paths(SAMPLES[name][0], NO_KINDS)
+]
+
+
+@pytest.mark.parametrize("name", SCALED)
+def test_autoscaler_counts_in_the_replicas_of_its_target(name: str) -> None:
+    """All pods are ready, as those beside the scaled ones: a master, or the workers of a group."""
+    raw, pods = SAMPLES[name]
+    kind = BUILT_IN[group_kind(raw)]
+    replicas = at(raw, scale_paths(raw, NO_KINDS)[0])
+    home = Home(raw)
+    home.pods(*(belonging(kind, raw, f"p{index}", "gpu-1") for index in range(sum(pods.values()))))
+    home.state.apply(Resource.AUTOSCALERS, scaling("model", kind.kind, raw["apiVersion"], replicas))
     assert [ask.replicas for ask in home.seen.asks] == [replicas]
 
 
@@ -607,6 +626,57 @@ def test_what_an_object_made_that_is_being_deleted_asks_for_nothing() -> None:
         assert (found.wanted, found.waiting, found.asks) == (0, (), ())
 
 
+# Flagger
+
+
+def with_primary(target: int, primary: int = 4) -> Home:
+    """A Deployment that Flagger has copied: it scales the target, whose pods are a canary's, and the copy serves."""
+    home = Home(made("model", kind="Deployment", replicas=target))
+    canary = ("flagger.app/v1beta1", "Canary", "model")
+    home.put(made("model-1", kind="ReplicaSet", owner=("apps/v1", "Deployment", "model"), replicas=target))
+    home.put(made("model-primary", kind="Deployment", owner=canary, replicas=primary))
+    copy = ("apps/v1", "Deployment", "model-primary")
+    home.put(made("model-primary-1", kind="ReplicaSet", owner=copy, replicas=primary))
+    home.pods(*(of_set("model-1", index) for index in range(target)))
+    return home
+
+
+def of_set(name: str, index: int, on: str = "") -> Json:
+    owner = ("ReplicaSet", name)
+    return pod(f"{name}-{index}", on, owner=owner, version="apps/v1", waits="" if on else NO_GPU)
+
+
+@pytest.mark.parametrize("target", [0, 1, 4])
+@pytest.mark.parametrize("running", [2, 4])
+def test_target_of_flagger_wants_what_its_primary_wants(target: int, running: int) -> None:
+    home = with_primary(target)
+    home.pods(*(of_set("model-primary-1", index, "gpu-1" if index < running else "") for index in range(4)))
+    assert home.counts == (4, running, 4 - running)
+    assert home.seen.ref.name == "model"
+
+
+def test_autoscaler_of_flaggers_primary_is_one_of_its_target_and_that_of_the_canary_is_none() -> None:
+    home = with_primary(2)
+    home.pods(*(of_set("model-primary-1", index, "gpu-1") for index in range(4)))
+    home.state.apply(Resource.AUTOSCALERS, scaling("model", "Deployment", "apps/v1", 2))
+    assert home.seen.asks == ()
+    home.state.apply(Resource.AUTOSCALERS, scaling("model-primary", "Deployment", "apps/v1", 4))
+    assert [ask.replicas for ask in home.seen.asks] == [4]
+
+
+def test_target_of_flagger_that_is_being_deleted_asks_for_nothing() -> None:
+    home = with_primary(2)
+    home.put(made("model", kind="Deployment", replicas=2) | LEFT_DEPLOYMENT)
+    home.pods(*(of_set("model-primary-1", index) for index in range(4)))
+    assert home.counts == (0, 0, 0)
+
+
+def test_object_beside_another_of_a_canary_is_no_copy_without_flagger() -> None:
+    home = Home(made("model", kind="Deployment", replicas=2))
+    home.put(made("model-primary", kind="Deployment", owner=DEPLOYED, replicas=4))
+    assert home.seen.wanted == 2
+
+
 # pods that have room to come
 
 
@@ -658,3 +728,14 @@ def test_failed_indexes_of_a_job_are_wanted_no_more() -> None:
     spec = {**raw["spec"], "parallelism": 10, "completions": 10, "completionMode": "Indexed", "suspend": False}
     home = Home({**raw, "spec": spec, "status": {"succeeded": 3, "failedIndexes": "0,2-5"}})
     assert home.seen.wanted == 2
+
+
+def test_job_without_completions_makes_no_more_pods_once_one_has_succeeded() -> None:
+    spec = {**workload_of("Job")["spec"], "parallelism": 4, "suspend": False}
+    spec.pop("completions", None)
+    home = Home({**workload_of("Job"), "spec": spec, "status": {"active": 4}})
+    assert home.seen.wanted == 4
+    home.put({**workload_of("Job"), "spec": spec, "status": {"succeeded": 1, "active": 2}})
+    assert home.seen.wanted == 2
+    home.put({**workload_of("Job"), "spec": spec, "status": {"succeeded": 1}})
+    assert home.seen.wanted == 0

@@ -90,7 +90,8 @@ def read_controller(resource: Resource, raw: Json, marks: Marks = BUILT_IN_MARKS
 def _pods_of_job(spec: Json, status: Json) -> int:
     """Count the parallel pods of a Job, at most as many as have yet to succeed or to fail for good.
 
-    Indexes that have failed for good are in `status.failedIndexes` (KEP-3850).
+    Indexes that have failed for good are in `status.failedIndexes` (KEP-3850). Without a number of completions it makes
+    no pods once one has succeeded (`manageJob`, pkg/controller/job/job_controller.go).
     """
     if spec.get("suspend"):
         return 0
@@ -99,7 +100,7 @@ def _pods_of_job(spec: Json, status: Json) -> int:
     if asks_for_nothing(BUILT_IN["batch/Job"], {"status": status}):
         return 0
     if completions is None:
-        return at_once
+        return min(at_once, _or(status.get("active"), 0)) if status.get("succeeded") else at_once
     left: int = completions - _or(status.get("succeeded"), 0) - _indexes(status.get("failedIndexes") or "")
     return max(0, min(at_once, left))
 

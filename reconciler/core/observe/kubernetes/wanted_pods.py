@@ -24,6 +24,9 @@ ObjectRecord = ControllerRecord | CustomWorkloadRecord
 Maker = tuple[ControllerRecord, list[PodRecord]]
 """An object that creates pods, and its pods that stay."""
 
+_CANARY, _PRIMARY = "Canary", "-primary"
+"""The kind of Flagger, and the suffix of the copy that it makes of the target of one (Flagger 15bd6ad5,
+pkg/canary/deployment_controller.go)."""
 _LATE = datetime.max.replace(tzinfo=UTC)
 _REPLICA_SET = "ReplicaSet"
 
@@ -118,6 +121,17 @@ class ObjectTree:
                 leaving = record.identity.leaving or (above is not None and self.is_leaving(above))
             self._known_leaving[owner] = leaving
         return leaving
+
+    def serving(self, root: Owner) -> Owner:
+        """Return the object that serves in the place of another: Flagger's copy of its target, else itself.
+
+        Flagger scales a target to nothing, and up while a new revision is analyzed: its pods are those of a canary.
+        """
+        copy = root._replace(name=f"{root.name}{_PRIMARY}")
+        record = self._objects.get(copy)
+        if record is None or record.owner is None or record.owner.kind != _CANARY or self.is_leaving(root):
+            return root
+        return copy
 
     def made(self, root: Owner) -> list[Owner]:
         """Return the objects that an object makes itself, as a Rollout its ReplicaSets.

@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from reconciler.core.capacity.gpu_models import gpus_of_pod
+from reconciler.core.observe.kubernetes.controllers import ControllerRecord
 from reconciler.core.observe.kubernetes.custom_workloads import CustomWorkloadRecord
 from reconciler.core.observe.kubernetes.pod_groups import group_of
 from reconciler.core.observe.kubernetes.pods import PodRecord
@@ -94,18 +95,14 @@ class WorkloadAsks:
     def _measured(self, target: Owner, pods: Sequence[PodRecord], current: int) -> int:
         """Count the ready replicas that an autoscaler of an object measures: of gangs by their leaders.
 
-        Of an object that is not watched, several pods may be one of its `current` replicas.
+        Several pods may be one of its `current` replicas, or others stand beside them, as the master of a job whose
+        workers are scaled.
         """
-        record = self._objects.get(target)
         leaders = [pod for pod in pods if any(group.leads and group.owner == target for group in pod.groups)]
         ready = sum(1 for pod in leaders or pods if pod.ready)
-        if leaders:
+        if leaders or isinstance(self._objects.get(target), ControllerRecord) or not 0 < current < len(pods):
             return ready
-        if (record is None or record.wanted is None) and 0 < current < len(pods):
-            return ready * current // len(pods)
-        if not isinstance(record, CustomWorkloadRecord) or not (record.gangs and record.wanted):
-            return ready
-        return ready * record.gangs // record.wanted
+        return ready * current // len(pods)
 
     def _gangs(self, root: Owner, pods: Iterable[PodRecord]) -> int:
         """Count the gangs of an object that these pods are of; 0 where its pods are in none.

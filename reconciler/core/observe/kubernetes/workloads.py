@@ -136,8 +136,9 @@ def _rank(owner: Owner) -> tuple[str, str, int, str, str]:
     return (owner.namespace, owner.name, place, owner.kind, owner.group)
 
 
-def _observe(root: Owner, members: Members, followed: Container[Owner]) -> WorkloadObservation:
+def _observe(named: Owner, members: Members, followed: Container[Owner]) -> WorkloadObservation:
     tree = members.tree
+    root = tree.serving(named)
     parts = tree.parts(root)
     pods = [pod for part in parts for pod in part.pods]
     makers = [maker for part in parts for maker in part.makers]
@@ -157,7 +158,7 @@ def _observe(root: Owner, members: Members, followed: Container[Owner]) -> Workl
         (words for pod in pods if (words := members.dispatched.get(pod.admission))), ""
     )
     return WorkloadObservation(
-        ref=WorkloadRef(namespace=root.namespace, name=root.name, kind=root.kind, group=root.group),
+        ref=WorkloadRef(namespace=named.namespace, name=named.name, kind=named.kind, group=named.group),
         wanted=wanted,
         running=sum(part.running for part in parts),
         waiting=waiting,
