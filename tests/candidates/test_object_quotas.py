@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from reconciler.core.decide.candidates.object_quotas import object_usage
+from reconciler.core.decide.state.object_usage import object_usage
 from reconciler.core.workloads.resource_quotas import read_resource_quota
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.units import ONE
 from reconciler.model.workload import Json
+from tests.builders.counted_work import within
 from tests.builders.inputs import desired, free, ledger, ordering, placement, plan, short, tenants
 
 
@@ -77,3 +78,19 @@ def test_the_mark_of_a_placement_is_a_config_map() -> None:
     wanted = desired(ordering("worker-2"))
     assert plan(short(2), bounded({"configmaps": "1"}), wanted=wanted).changes
     assert not plan(short(2), bounded({"configmaps": "1"}, {"configmaps": "1"}), wanted=wanted).changes
+
+
+def test_ports_that_are_no_list_count_as_one() -> None:
+    service = obj("Service", type="NodePort", ports="{{ ports }}")
+    assert object_usage(service, quota({"services.nodeports": "9"})) == {"services.nodeports": ONE}
+
+
+@pytest.mark.parametrize("hard", ["10000", "60"])
+def test_quotas_on_objects_take_work_in_proportion_to_workloads(hard: str) -> None:
+    workloads = [workload for workload in tenants(100) if workload.workspace == "llm"]
+    missing = tuple(short(1, workload=workload).workloads[0] for workload in workloads)
+    primary, names = replace(short(0), workloads=missing), [f"worker-{number}" for number in (2, 3)]
+    seen = [free(name, 100, quotas={"demo": (quota({DEPLOYMENTS: hard}),)}) for name in names]
+    wanted = desired(ordering(*names), workloads=workloads)
+    made = within(600_000, lambda: plan(primary, *seen, wanted=wanted))
+    assert len(made.changes) == len(workloads)

@@ -143,7 +143,7 @@ class AdmittedPod:
 
     def refusals(self, quota: ResourceQuota) -> Iterator[tuple[str, str]]:
         """Yield why a quota refuses the pod whatever is left of it, each with the remedy."""
-        bounded = [name for name in quota.hard.amounts if _is_of_pods(name)]
+        bounded = [name for name in quota.hard.amounts if concerns_pods(name)]
         if not bounded or not all(map(self.may_match, quota.scopes)):
             return
         title, where = f"quota {sanitize(quota.name)} of {sanitize(self.stated.namespace)}", "in its pods"
@@ -223,7 +223,7 @@ def volume_usage(claim: VolumeClaim, quota: ResourceQuota) -> Usage:
     return usage
 
 
-def _is_of_pods(name: str) -> bool:
+def concerns_pods(name: str) -> bool:
     """Return whether a quota for a resource concerns pods (``MatchingResources``)."""
     if name in _OF_PODS or name.startswith(("hugepages-", "requests.hugepages-")):
         return True

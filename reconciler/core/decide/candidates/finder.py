@@ -542,7 +542,7 @@ class CandidateFinder:
             or workload in self.unwritten
             or (restraints and any(restraint.cluster is not None for restraint in restraints))
             or self.conflicts.may_refuse_burst(workload)
-            or self.object_quotas.likeness(workload) is not None
+            or self.object_quotas.may_refuse(workload)
         )
         if has_own:
             return None

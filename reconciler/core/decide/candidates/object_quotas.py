@@ -1,60 +1,50 @@
-"""Quotas of a cluster on the objects that a new placement makes: ``count/deployments.apps``, ``services`` and the like.
-
-Rules of ``pkg/quota/v1/evaluator/core`` (registry.go, services.go, persistent_volume_claims.go) of Kubernetes 1.36.
-Pods, and claims that are made for pods, are room, and counted there (`capacity.pod_quotas`).
-"""
+"""Quotas of a cluster on the objects that a new placement makes, whatever room there is for its pods."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from functools import cached_property
+from typing import NamedTuple
 
-from reconciler.core.capacity.admitted_pod import volume_usage
+from reconciler.core.decide.state.object_usage import DeployedObjects, bounds_objects
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
-from reconciler.core.engines.deployment import target_namespace
-from reconciler.core.expressions.dialect import has_expression
-from reconciler.core.observe.kubernetes.resources import plural_of
-from reconciler.core.pods.pod_admission import volume_claim
-from reconciler.core.workloads.api_kinds import group_kind
-from reconciler.core.workloads.paths import at
 from reconciler.model.capacity import ClusterObservation
-from reconciler.model.ids import ClusterName, WorkloadId
+from reconciler.model.ids import ClusterName, PlacementName, WorkloadId
 from reconciler.model.kubernetes.admission import ResourceQuota
 from reconciler.model.plan import Reason, Refusal
-from reconciler.model.units import ONE, Quantity, format_quantity
-from reconciler.model.workload import Json
+from reconciler.model.units import Quantity, format_quantity
 from reconciler.text.wording import sanitize
 
-_ALIASES = frozenset({"configmaps", "replicationcontrollers", "resourcequotas", "secrets", "services"})
-"""Kinds of the core group that quotas also have by their plain names."""
-_MADE = {"apps/Deployment": "count/replicasets.apps"}
-"""What the controller of a kind makes for each of its objects, beside pods."""
-_CLAIM, _SERVICE = "/PersistentVolumeClaim", "/Service"
 
-_Object = tuple[str, Mapping[str, Json]]
-"""An object that a placement makes, with its namespace."""
+def _has_left(quota: ResourceQuota, usage: Mapping[str, int]) -> bool:
+    hard, used = quota.hard.amounts, quota.used.amounts
+    return all(name in used and used[name] + amount <= hard[name] for name, amount in usage.items())
 
 
-def object_usage(manifest: Mapping[str, Json], quota: ResourceQuota) -> Mapping[str, int]:
-    """Return what an object that is no pod uses of a quota, in the units of a Quantity."""
-    kind = group_kind(manifest)
-    if kind == _CLAIM:
-        return volume_usage(volume_claim(at(manifest, ("spec",)) or {}), quota)
-    if quota.scopes:
-        return {}
-    group, _, name = kind.partition("/")
-    plural = plural_of(name)
-    usage = Counter({f"count/{plural}.{group}" if group else f"count/{plural}": 1})
-    if not group and plural in _ALIASES:
-        usage[plural] = 1
-    if kind in _MADE:
-        usage[_MADE[kind]] = 1
-    if kind == _SERVICE and at(manifest, ("spec", "type")) in ("LoadBalancer", "NodePort"):
-        usage["services.nodeports"] = len(at(manifest, ("spec", "ports")) or ())
-        usage["services.loadbalancers"] = int(at(manifest, ("spec", "type")) == "LoadBalancer")
-    return {name: number * ONE for name, number in usage.items() if number and name in quota.hard.amounts}
+class _Bound(NamedTuple):
+    """A quota on objects of one namespace."""
+
+    namespace: str
+    quota: ResourceQuota
+    counted: int
+    """A number that is equal for quotas of the namespace that count the same objects."""
+
+
+_Bounds = Mapping[str, tuple[_Bound, ...]]
+"""Quotas on objects by namespace."""
+
+
+class _Coming:
+    """What the placements of one cluster that may have no objects yet will use of its quotas."""
+
+    def __init__(self, there: frozenset[PlacementName]) -> None:
+        """Begin with the placements whose objects are `there`, and so in what is used."""
+        self.there = there
+        self.moved = -1
+        self.placements: dict[PlacementName, WorkloadId] = {}
+        self.usage: dict[tuple[str, str], Counter[str]] = {}
 
 
 class ObjectQuotas:
@@ -64,83 +54,140 @@ class ObjectQuotas:
         """Look at nothing yet."""
         self._inputs = inputs
         self._working_plan = working_plan
-        self._objects: dict[WorkloadId, tuple[_Object, ...]] = {}
+        self._coming: dict[ClusterName, _Coming] = {}
         self._likenesses: dict[WorkloadId, Hashable] = {}
 
     @cached_property
-    def _clusters(self) -> Mapping[ClusterName, ClusterObservation]:
-        """The clusters with quotas."""
-        return {name: seen for name, seen in self._inputs.observed.clusters.items() if seen.quotas}
+    def _bounds(self) -> Mapping[ClusterName, _Bounds]:
+        """The quotas on objects of each cluster that has any."""
+        number = self._working_plan.memory.number
+        bounds: dict[ClusterName, _Bounds] = {}
+        for cluster, seen in self._inputs.observed.clusters.items():
+            own: dict[str, tuple[_Bound, ...]] = {}
+            for namespace, quotas in (seen.quotas or {}).items():
+                if found := [quota for quota in quotas if bounds_objects(quota)]:
+                    own[namespace] = tuple(
+                        _Bound(namespace, quota, number((namespace, quota.scopes, tuple(quota.hard.amounts))))
+                        for quota in found
+                    )
+            if own:
+                bounds[cluster] = own
+        return bounds
+
+    @cached_property
+    def _kinds(self) -> Mapping[str, tuple[_Bound, ...]]:
+        """Of the quotas of each namespace that have one name, and count the same on several clusters, one."""
+        kinds: dict[str, dict[tuple[str, int], _Bound]] = {}
+        for own in self._bounds.values():
+            for namespace, bounds in own.items():
+                for bound in bounds:
+                    kinds.setdefault(namespace, {}).setdefault((bound.quota.name, bound.counted), bound)
+        return {namespace: tuple(found.values()) for namespace, found in kinds.items()}
+
+    @cached_property
+    def _scarce(self) -> frozenset[str]:
+        """The namespaces where a quota of some cluster is too small for the objects of all workloads together."""
+        usage: dict[tuple[str, int], Counter[str]] = {}
+        for workload in self._inputs.desired.templates:
+            policy = self._inputs.desired.policies.get(workload)
+            placements = max(1, len(policy.subsets)) if policy is not None else 1
+            for bound, each in self._needed(workload, self._kinds):
+                total = usage.setdefault((bound.quota.name, bound.counted), Counter())
+                for name, amount in each.items():
+                    total[name] += placements * amount
+        return frozenset(
+            bound.namespace
+            for own in self._bounds.values()
+            for bounds in own.values()
+            for bound in bounds
+            if not _has_left(bound.quota, usage.get((bound.quota.name, bound.counted), {}))
+        )
 
     def refusal(self, workload: WorkloadId, cluster: ClusterName) -> Refusal | None:
         """Refuse a cluster that does not let in all objects of a new placement; None where it does."""
-        seen = self._clusters.get(cluster)
-        if seen is None:
-            return None
-        for namespace, quota in self._concerned(workload, seen):
-            needed = self._usage(workload, namespace, quota)
-            coming = Counter[str]()
-            for other in self._unmade(cluster, seen) if needed else ():
-                coming.update(self._usage(other, namespace, quota))
-            for name, amount in sorted(needed.items()):
+        for bound, needed in self._needed(workload, self._bounds.get(cluster)):
+            quota, coming = bound.quota, self._coming_to(cluster, bound)
+            for name, amount in needed.items():
                 hard, used = quota.hard.amounts[name], quota.used.amounts.get(name)
                 if used is None or used + coming[name] + amount > hard:
-                    title = f"quota {sanitize(quota.name)} of {sanitize(namespace)}"
+                    title = f"quota {sanitize(quota.name)} of {sanitize(bound.namespace)}"
                     known = "an unknown number" if used is None else format_quantity(Quantity(used + coming[name]))
                     takes = f"and its objects take {format_quantity(Quantity(amount))}"
                     return Refusal(
                         cluster=cluster,
                         reason=Reason.NO_CAPACITY,
                         message=f"{title}: {known} of {format_quantity(hard)} {sanitize(name)} used, {takes}",
-                        remedy=f"raise quota {sanitize(quota.name)} of namespace {sanitize(namespace)} there",
+                        remedy=f"raise quota {sanitize(quota.name)} of namespace {sanitize(bound.namespace)} there",
                     )
         return None
+
+    def may_refuse(self, workload: WorkloadId) -> bool:
+        """Return whether `refusal` may refuse any cluster to a workload in this pass."""
+        if not self._bounds:
+            return False
+        objects = self._objects(workload)
+        return objects is not None and not self._scarce.isdisjoint(objects.namespaces)
 
     def likeness(self, workload: WorkloadId) -> Hashable:
         """Return what the quotas of all clusters look at in the objects of a workload; None if they look at nothing."""
         if workload not in self._likenesses:
             used = {
-                (namespace, quota.name, *sorted(usage.items()))
-                for seen in self._clusters.values()
-                for namespace, quota in self._concerned(workload, seen)
-                if (usage := self._usage(workload, namespace, quota))
+                (bound.namespace, bound.quota.name, *usage.items())
+                for bound, usage in self._needed(workload, self._kinds)
             }
             self._likenesses[workload] = frozenset(used) or None
         return self._likenesses[workload]
 
-    def _concerned(self, workload: WorkloadId, seen: ClusterObservation) -> Iterable[tuple[str, ResourceQuota]]:
-        """Yield the quotas of the namespaces that the objects of a workload go to."""
-        for namespace in sorted({namespace for namespace, _ in self._objects_of(workload)}):
-            for quota in (seen.quotas or {}).get(namespace, ()):
-                yield namespace, quota
+    def _needed(self, workload: WorkloadId, bounds: _Bounds | None) -> Iterator[tuple[_Bound, Mapping[str, int]]]:
+        """Yield what the objects of a workload use of each of these quotas that is about them."""
+        objects = self._objects(workload) if bounds else None
+        if objects is None or bounds is None:
+            return
+        for namespace in objects.namespaces:
+            for bound in bounds.get(namespace, ()):
+                if usage := objects.usage(namespace, bound.quota, bound.counted):
+                    yield bound, usage
 
-    def _usage(self, workload: WorkloadId, namespace: str, quota: ResourceQuota) -> Counter[str]:
-        usage = Counter[str]()
-        for around, manifest in self._objects_of(workload):
-            if around == namespace:
-                usage.update(object_usage(manifest, quota))
-        return usage
+    def _coming_to(self, cluster: ClusterName, bound: _Bound) -> Counter[str]:
+        """Return what placements whose objects may not exist yet will use of a quota of a cluster."""
+        coming, moved = self._coming.get(cluster), self._working_plan.moved(cluster)
+        if coming is None:
+            coming = self._coming[cluster] = _Coming(self._there(self._inputs.observed.clusters[cluster]))
+        if coming.moved != moved:
+            coming.moved = moved
+            placements = {
+                placement.name: placement.workload
+                for placement in self._working_plan.on(cluster)
+                if placement.name not in coming.there
+            }
+            for name in placements.keys() - coming.placements.keys():
+                self._count(coming, cluster, placements[name], 1)
+            for name in coming.placements.keys() - placements.keys():
+                self._count(coming, cluster, coming.placements[name], -1)
+            coming.placements = placements
+        return coming.usage.get((bound.namespace, bound.quota.name)) or Counter()
 
-    def _unmade(self, cluster: ClusterName, seen: ClusterObservation) -> Iterable[WorkloadId]:
-        """Yield the workloads of placements whose objects may not exist yet."""
-        for placement in self._working_plan.on(cluster):
-            pods = seen.bound.get(placement.name) or seen.pending_pods.get(placement.name)
-            if not pods and not self._inputs.rollouts.has_arrived(placement):
-                yield placement.workload
+    def _count(self, coming: _Coming, cluster: ClusterName, workload: WorkloadId, sign: int) -> None:
+        for bound, usage in self._needed(workload, self._bounds[cluster]):
+            total = coming.usage.setdefault((bound.namespace, bound.quota.name), Counter())
+            for name, amount in usage.items():
+                total[name] += sign * amount
 
-    def _objects_of(self, workload: WorkloadId) -> tuple[_Object, ...]:
-        """Return the objects of a placement: those of its manifests, and the ConfigMap that marks it."""
-        if workload not in self._objects:
-            entry, desired = self._inputs.enrolment.entries.get(workload), self._inputs.desired
-            template = entry.template if entry is not None else desired.templates.get(workload)
-            workspace = entry.workspace if entry is not None else desired.workspaces.get(workload.workspace)
-            objects: list[_Object] = []
-            if template is not None and workspace is not None:
-                around = target_namespace(template.spec, workspace)
-                objects.append((around, {"apiVersion": "v1", "kind": "ConfigMap"}))
-                for resource in template.spec.manifests:
-                    own = at(resource.manifest, ("metadata", "namespace"))
-                    named = isinstance(own, str) and own and not has_expression(own)
-                    objects.append((str(own) if named else around, resource.manifest))
-            self._objects[workload] = tuple(objects)
-        return self._objects[workload]
+    def _there(self, seen: ClusterObservation) -> frozenset[PlacementName]:
+        """Name the placements of the ledger whose objects exist: they have pods, or have been healthy."""
+        return frozenset(
+            placement.name
+            for placement in self._inputs.ledger.placements.on(seen.cluster).placements
+            if seen.bound.get(placement.name)
+            or seen.pending_pods.get(placement.name)
+            or self._inputs.rollouts.has_arrived(placement)
+        )
+
+    def _objects(self, workload: WorkloadId) -> DeployedObjects | None:
+        """Return the objects of a placement; None for a workload whose template is gone."""
+        entry, desired = self._inputs.enrolment.entries.get(workload), self._inputs.desired
+        template = entry.template if entry is not None else desired.templates.get(workload)
+        workspace = entry.workspace if entry is not None else desired.workspaces.get(workload.workspace)
+        if template is None or workspace is None:
+            return None
+        return self._working_plan.memory.deployed_objects(template, workspace)

@@ -14,11 +14,13 @@ from itertools import count
 from operator import is_
 
 from reconciler.core.decide.state.enrolment import EnrolledRequest
+from reconciler.core.decide.state.object_usage import DeployedObjects
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.fleet.cluster_order import ClusterOrder
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.plan import Refusal
-from reconciler.model.policy import Desired, EngineName
+from reconciler.model.policy import Desired, EngineName, Workspace
+from reconciler.model.workload import WorkloadTemplate
 
 _MOST_KINDS = 1000
 """Kinds of bursts whose refusals are kept of a cluster."""
@@ -37,6 +39,7 @@ class PassMemory:
         self._desired: Desired | None = None
         self._reach: ClusterOrder | None = None
         self._requests: dict[WorkloadId, tuple[tuple[object, ...], Hashable]] = {}
+        self._objects: dict[WorkloadId, tuple[tuple[WorkloadTemplate, Workspace], DeployedObjects]] = {}
         self._full: dict[ClusterName, tuple[tuple[object, ...], dict[Hashable, Refusal]]] = {}
         self._numbers: dict[Hashable, int] = {}
         self._next = count()
@@ -44,7 +47,8 @@ class PassMemory:
     def begin(self, fleet: Desired) -> None:
         """Begin a pass over a fleet, without its requests. What was kept of another fleet is dropped."""
         if fleet is not self._fleet:
-            self._fleet, self._reach, self._full, self._numbers, self._requests = fleet, None, {}, {}, {}
+            self._fleet, self._reach, self._full = fleet, None, {}
+            self._numbers, self._requests, self._objects = {}, {}, {}
 
     def own(self, inputs: PassInput) -> PassInput:
         """Return an input for one pass, whose orders are worked out in this memory and not in what is given."""
@@ -57,6 +61,7 @@ class PassMemory:
             changed = [name for name in {**before, **after} if before.get(name) is not after.get(name)]
             self._reach = self._reach.with_requests(inputs.desired, changed)
             self._requests = {name: kept for name, kept in self._requests.items() if name in after}
+            self._objects = {name: kept for name, kept in self._objects.items() if name in after}
         self._desired = inputs.desired
         return replace(inputs, reach=self._reach, enrolment=inputs.enrolment.with_reach(self._reach))
 
@@ -66,6 +71,14 @@ class PassMemory:
         kept = self._requests.get(entry.workload)
         if kept is None or kept[0][0] is not entry or kept[0][1:] != basis[1:]:
             kept = self._requests[entry.workload] = basis, entry.kind(engines, helm=helm)
+        return kept[1]
+
+    def deployed_objects(self, template: WorkloadTemplate, workspace: Workspace) -> DeployedObjects:
+        """Return the objects of a placement of a template, listed once for one template and workspace."""
+        kept = self._objects.get(template.workload)
+        if kept is None or kept[0][0] is not template or kept[0][1] is not workspace:
+            made = DeployedObjects(template.spec, workspace)
+            kept = self._objects[template.workload] = (template, workspace), made
         return kept[1]
 
     def number(self, kind: Hashable) -> int:
