@@ -18,6 +18,7 @@ from reconciler.model.kubernetes.workload_kind import WorkloadKind
 from reconciler.model.units import ONE
 from reconciler.model.workload import Json, WorkloadRef
 from tests.builders.kube_objects import GPU, NO_GPU, autoscaler, node, other_metric, pod, queued, workload
+from tests.builders.run_statuses import ENDED, ENDING
 from tests.builders.workload_kinds import SAMPLES
 
 AT = datetime(2026, 11, 20, 10, 5, tzinfo=UTC)
@@ -297,6 +298,32 @@ def test_role_that_one_revision_takes_over_from_another_wants_what_it_had(old: i
     home = Home(workload_of("DisaggregatedSet"))
     home.put(role_of("old", old, before=4), role_of("new", new))
     assert home.seen.wanted == wanted
+
+
+SCALED_BELOW = [
+    (name, change)
+    for name in KINDS
+    if (kind := BUILT_IN[group_kind(SAMPLES[name][0])]).scaled_below
+    for change in (
+        *({"spec": {path[-1]: True}} for path in kind.suspended),
+        *({"status": status} for results in ENDED.get(kind.name, ()) for status, _ in results),
+        *({"status": status} for status in ENDING.get(kind.name, ())),
+    )
+]
+"""Kinds of which objects below them say how many pods they want, each suspended, ended and being ended."""
+
+
+@pytest.mark.parametrize(("name", "change"), SCALED_BELOW)
+def test_what_is_left_of_an_object_that_has_ended_or_is_suspended_asks_for_nothing(name: str, change: Json) -> None:
+    raw = workload_of(name)
+    kind, owner = BUILT_IN[group_kind(raw)], (raw["apiVersion"], raw["kind"], "model")
+    below = next((BUILT_IN[each] for each in kind.made), BUILT_IN["apps/StatefulSet"])
+    version = f"{below.group}/{below.versions[0]}"
+    labels = belonging(kind, raw, "any")["metadata"]["labels"]
+    home = Home({**raw, "spec": {**raw["spec"], **change.get("spec", {})}, "status": change.get("status", {})})
+    home.put(made("model-bcdfg", version=version, kind=below.kind, owner=owner, replicas=2, labels=labels))
+    home.pods(pod("p", owner=(below.kind, "model-bcdfg"), version=version, labels=labels, waits=NO_GPU))
+    assert home.counts == (0, 0, 0)
 
 
 LEFT = {"deletionTimestamp": "2026-11-20T10:00:00Z"}
@@ -624,6 +651,20 @@ def test_what_an_object_made_that_is_being_deleted_asks_for_nothing() -> None:
     home.state.apply(Resource.AUTOSCALERS, scaling("predictor", "Deployment", "apps/v1", 4))
     for found in home.state.observation(ClusterName("worker-1"), AT).workloads:
         assert (found.wanted, found.waiting, found.asks) == (0, (), ())
+
+
+def test_autoscaler_of_a_role_counts_its_groups_and_asks_for_slices() -> None:
+    """Two groups of two are a role of one slice, by an object that a role with external scaling has."""
+    home = Home(workload_of("DisaggregatedSet"))
+    for group in range(2):
+        for index in range(2):
+            raw = in_group(group, index, "gpu-1")
+            labels = {"name": "model", "role": "decode", "slice": "0"}
+            raw["metadata"]["labels"] |= {f"disaggregatedset.x-k8s.io/{key}": value for key, value in labels.items()}
+            home.pods(raw)
+    scaled = scaling("model-decode", "DisaggregatedSetRoleScaler", "disaggregatedset.x-k8s.io/v1", 2)
+    home.state.apply(Resource.AUTOSCALERS, scaled)
+    assert [ask.replicas for ask in home.seen.asks] == [1]
 
 
 # Flagger

@@ -206,6 +206,13 @@ def _disaggregated_set() -> WorkloadKind:
         scaled_below=True,
         revisions="app",  # its name, the slice and the role
         marks=(Mark(label="disaggregatedset.x-k8s.io/name"),),
+        # `ScalerName`, pkg/controllers/disaggregatedset/scaler_manager.go
+        scaled_as=(
+            ScaledPart(
+                kind="DisaggregatedSetRoleScaler",
+                labels=("disaggregatedset.x-k8s.io/name", "disaggregatedset.x-k8s.io/role"),
+            ),
+        ),
         checked="LeaderWorkerSet 060ab4d (2026-08-21)",
     )
 

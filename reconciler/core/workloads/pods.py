@@ -81,7 +81,7 @@ def read_pods(
         spec = _spec(manifest, place, declared, others)
         if spec is None:
             continue
-        replicas = 0 if _stays_suspended(manifest, kind) else _pods_of(manifest, place)
+        replicas = 0 if stays_suspended(manifest, kind) else _pods_of(manifest, place)
         least = _minimum(manifest, place) if replicas else None
         yield TemplatePods(place=place, spec=spec, replicas=None if unsure else replicas, least=least)
 
@@ -154,7 +154,7 @@ def group_count(manifest: Mapping[str, Json], kind: WorkloadKind) -> int | None:
 
 def wanted_pods(manifest: Mapping[str, Json], kind: WorkloadKind) -> int | None:
     """Count the pods that an object asks for now; None where unknown."""
-    return 0 if _stays_suspended(manifest, kind) else pod_count(manifest, kind)
+    return 0 if stays_suspended(manifest, kind) else pod_count(manifest, kind)
 
 
 def pods_of_group(manifest: Mapping[str, Json], kind: WorkloadKind, place: PodTemplateSite) -> int | None:
@@ -269,7 +269,7 @@ def is_suspended(manifest: Mapping[str, Json], kind: WorkloadKind) -> bool:
     return any(at(manifest, field_path) is True for field_path in kind.suspended)
 
 
-def _stays_suspended(manifest: Mapping[str, Json], kind: WorkloadKind) -> bool:
+def stays_suspended(manifest: Mapping[str, Json], kind: WorkloadKind) -> bool:
     """Return whether an object is suspended and not in a queue of Kueue, which resumes it."""
     return at(manifest, ("metadata", "labels", QUEUE_LABEL)) is None and is_suspended(manifest, kind)
 

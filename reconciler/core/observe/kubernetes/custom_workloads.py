@@ -14,7 +14,14 @@ from reconciler.core.observe.kubernetes.unscheduled import Unscheduled
 from reconciler.core.workloads.builtin_kinds import INTERMEDIATE, Kinds, kind_of
 from reconciler.core.workloads.containers import observed_containers
 from reconciler.core.workloads.ends import asks_for_nothing
-from reconciler.core.workloads.pods import group_count, is_suspended, pod_template_sites, pods_of_group, wanted_pods
+from reconciler.core.workloads.pods import (
+    group_count,
+    is_suspended,
+    pod_template_sites,
+    pods_of_group,
+    stays_suspended,
+    wanted_pods,
+)
 from reconciler.core.workloads.portable_object import is_managed_by_multikueue
 from reconciler.model.capacity import ObservedGroup, ReplicaShape
 from reconciler.model.kubernetes.workload_kind import WorkloadKind
@@ -71,7 +78,8 @@ class CustomWorkloadRecord:
     gangs: int = 0
     # The gangs that it asks for, whether or not their pods have such a label; 0 if its pods are in none.
     together: int = 0
-    # Whether the objects that it makes say how many pods it wants at present, and by what they are revisions.
+    # Whether the objects that it makes say how many pods it wants at present, and by what they are revisions. Those of
+    # one that has ended, or is suspended, may be left of it.
     scaled_below: bool = False
     revisions: str = ""
     # The pods that it had before the next revision began to replace it; 0 while none does.
@@ -102,6 +110,7 @@ def read_spec(resource: CustomResource, raw: Json, kinds: Kinds) -> CustomWorklo
     groups = group_count(manifest, kind) if kind is not None and kind.together is not None else None
     named = kind is not None and kind.together is not None and bool(kind.together.label)
     ended = kind is not None and asks_for_nothing(kind, raw)
+    idle = ended or (kind is not None and stays_suspended(manifest, kind))
     seen = CustomWorkloadRecord(
         wanted=wanted_pods(manifest, kind) if kind is not None and counted else None,
         group=None,
@@ -114,7 +123,7 @@ def read_spec(resource: CustomResource, raw: Json, kinds: Kinds) -> CustomWorklo
         owner=owner,
         gangs=(groups or 0) if named else 0,
         together=groups or 0,
-        scaled_below=kind is not None and kind.scaled_below,
+        scaled_below=kind is not None and kind.scaled_below and not idle,
         revisions=kind.revisions if kind is not None else "",
         replaced=_replaced_pods(manifest, kind, kinds) if kind is not None and kind.replaced else 0,
         runs_once=kind is not None and kind.once,
