@@ -780,3 +780,18 @@ def test_job_without_completions_makes_no_more_pods_once_one_has_succeeded() -> 
     assert home.seen.wanted == 2
     home.put({**workload_of("Job"), "spec": spec, "status": {"succeeded": 1}})
     assert home.seen.wanted == 0
+
+
+def test_objects_whose_owners_lead_back_to_them_stand_alone() -> None:
+    release, version, kind = "is", "serving.kserve.io/v1beta1", "InferenceService"
+    spec: Json = {"predictor": {"model": {"modelFormat": {"name": "any"}}}}
+
+    def service(name: str, owner: str) -> Json:
+        return made(name, version=version, kind=kind, owner=(version, kind, owner), spec=spec)
+
+    home = Home(service(release, f"{release}-2"))
+    home.put(service(f"{release}-2", f"{release}-3"), service(f"{release}-3", release))
+    waits = pod("a", waits=NO_GPU)
+    waits["metadata"]["ownerReferences"] = [{"apiVersion": version, "kind": kind, "name": release, "controller": True}]
+    home.pods(waits)
+    assert home.counts == (1, 0, 1)

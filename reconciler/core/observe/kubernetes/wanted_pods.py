@@ -75,11 +75,15 @@ class ObjectTree:
 
     @cached_property
     def owned(self) -> Mapping[Owner, Sequence[Owner]]:
-        """The objects that belong to each object, by owner reference or by the labels of their pods."""
+        """The objects that belong to each object, by owner reference or by the labels of their pods.
+
+        Objects whose owner references lead back to them belong to none of each other: nothing refuses such references.
+        """
         owned: dict[Owner, list[Owner]] = {}
         for each, record in self._objects.items():
             for owner in record.owners:
-                owned.setdefault(owner, []).append(each)
+                if each != owner and each not in self.above(owner):
+                    owned.setdefault(owner, []).append(each)
         return owned
 
     def below(self, root: Owner) -> Iterator[Owner]:
