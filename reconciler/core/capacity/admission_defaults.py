@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from reconciler.core.capacity.included_admission import with_included
 from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.core.workloads.paths import at
 from reconciler.core.workloads.runtime_defaults import read_runtime_class
 from reconciler.model.capacity import ClusterObservation, ReplicaShape
-from reconciler.model.kubernetes.scheduling import RuntimeClass, UnstatedRequests
+from reconciler.model.kubernetes.scheduling import RuntimeClass, UnstatedRequests, sorted_amounts
 from reconciler.model.units import Quantity, Resources, total
 from reconciler.model.workload import Json
 
@@ -26,7 +27,7 @@ def with_admission_defaults(shape: ReplicaShape, seen: ClusterObservation) -> Re
 
     For pods whose namespace is unknown, the largest default of any namespace is added.
     """
-    gaps = shape.unstated
+    gaps, seen = shape.unstated, with_included(seen, shape.admission)
     if gaps is None or shape.obstacle or not (gaps.runtime_class or seen.limit_ranges or seen.limit_ranges is None):
         return shape
     obstacle, _ = _obstacle(gaps, shape, seen)
@@ -51,7 +52,12 @@ def with_included_runtime_class(shape: ReplicaShape, manifests: Iterable[Mapping
             try:
                 runtime_class = read_runtime_class(manifest)
                 if all(isinstance(text, str) for text in _text_fields(runtime_class)):
-                    return _with_runtime_class(shape, runtime_class, gaps)
+                    overhead = sorted_amounts(runtime_class.overhead.amounts)
+                    admission = (
+                        stated._replace(runtime_class="", overhead=overhead) if stated.runtime_class == name else stated
+                        for stated in shape.admission
+                    )
+                    return _with_runtime_class(replace(shape, admission=tuple(admission)), runtime_class, gaps)
             except (AttributeError, LookupError, TypeError, ValueError):
                 pass
             return replace(shape, obstacle=f"its RuntimeClass {name} is unreadable")
@@ -77,6 +83,7 @@ def without_admission_defaults(shape: ReplicaShape) -> ReplicaShape:
 
 def admission_remedy(shape: ReplicaShape, seen: ClusterObservation) -> str:
     """Return the remedy for unknown or conflicting admission defaults; empty where they are no obstacle."""
+    seen = with_included(seen, shape.admission)
     return _obstacle(shape.unstated, shape, seen)[1] if shape.unstated is not None else ""
 
 

@@ -42,7 +42,7 @@ _STATED = ("cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "li
 """What each container has to state where a quota bounds it (``validationSet``)."""
 _OF_VOLUMES = ("persistentvolumeclaims", "count/persistentvolumeclaims", "requests.storage")
 _POD_LEVEL = ("cpu", "memory", "hugepages-")
-UNCOUNTED = "see why the quota controller there has not counted it"
+UNCOUNTED = "create it there first, or see why the quota controller there has not counted it"
 """The way out where the use of a quota is unknown: the API server refuses what it means (``hasUsageStats``)."""
 _SYSTEM = "system-"
 """How the PriorityClasses of Kubernetes itself begin; none of them is the default of a cluster."""

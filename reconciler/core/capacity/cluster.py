@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from reconciler.core.capacity import admission_defaults, topology_spread
 from reconciler.core.capacity.cluster_cache import ClusterCache
 from reconciler.core.capacity.devices import ClusterDevices, DeviceAllocation, with_extended_resources
+from reconciler.core.capacity.included_admission import brings_bounds, namespace_labels
 from reconciler.core.capacity.node import (
     PODS,
     NodeCapacity,
@@ -45,7 +46,7 @@ from reconciler.core.capacity.pod_anti_affinity import (
     in_domains,
     repels,
 )
-from reconciler.core.capacity.pod_quotas import PodQuotas
+from reconciler.core.capacity.pod_quotas import PodQuotas, may_bound_pods
 from reconciler.core.capacity.queue_quota import QueueQuota
 from reconciler.core.capacity.shortfall import OTHER_PODS, Shortfall
 from reconciler.core.capacity.topology_spread import NodeInfo
@@ -489,7 +490,7 @@ class ClusterCapacity:
 
     def _defaulted(self, shape: ReplicaShape) -> ReplicaShape:
         """Return a replica with the admission defaults of this cluster, if its quotas are to be asked about it."""
-        if shape.unstated is None or not shape.admission or not self._observation.has_pod_bounds:
+        if shape.unstated is None or not may_bound_pods(self._observation, shape):
             return shape
         if self._latest_defaulted is None or self._latest_defaulted[0] is not shape:
             defaulted = admission_defaults.with_admission_defaults(shape, self._observation)
@@ -501,6 +502,8 @@ class ClusterCapacity:
         seen = self._observation
         if shape.unstated is not None:
             shape = admission_defaults.with_admission_defaults(shape, seen)
+        if shape.rules is not None and brings_bounds(shape.admission):
+            shape = replace(shape, rules=self._rules(shape))
         if not seen.extended_resources:
             return shape
         return with_extended_resources(shape, seen.extended_resources, seen.device_classes)
@@ -562,7 +565,7 @@ class ClusterCapacity:
 
         One turn after the other asks for shapes that are alike, and each of them several times.
         """
-        if self._latest is None:
+        if self._latest is None or brings_bounds(shape.admission):
             return None
         known, fit = self._latest
         if known is not shape and (self._repels_some or known.likeness != shape.likeness):
@@ -657,7 +660,7 @@ class ClusterCapacity:
 
     def _rules(self, shape: ReplicaShape) -> PodRules | None:
         """Return the rules of a shape with the namespaces that they select here."""
-        rules, labels = shape.rules, self._observation.namespaces
+        rules, labels = shape.rules, namespace_labels(self._observation.namespaces, shape.admission)
         if rules is None or labels is None or not has_namespace_selector(rules):
             return rules
         coming = {pod.namespace for pod in self._moving_pods() if pod is not None}

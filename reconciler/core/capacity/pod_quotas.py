@@ -11,6 +11,7 @@ from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 
 from reconciler.core.capacity.admitted_pod import UNCOUNTED, AdmittedPod, admitted_pod
+from reconciler.core.capacity.included_admission import brings_bounds, with_included
 from reconciler.core.capacity.shortfall import Shortfall
 from reconciler.model.capacity import ClusterObservation, ReplicaShape
 from reconciler.model.kubernetes.admission import ResourceQuota
@@ -62,7 +63,7 @@ class PodQuotas:
 
     def fits(self, shape: ReplicaShape) -> int:
         """Count the pods that are let in, of a shape with the admission defaults of the cluster."""
-        if not shape.admission or not self._seen.has_pod_bounds:
+        if not self._may_bound(shape):
             return UNBOUNDED
         charges, refusal = self._answer(shape)
         if refusal is not None:
@@ -71,7 +72,7 @@ class PodQuotas:
 
     def refusal(self, shape: ReplicaShape, pods: int) -> Shortfall | None:
         """Say why fewer pods of a shape than these are let in; None where all of them are."""
-        if not shape.admission or not self._seen.has_pod_bounds:
+        if not self._may_bound(shape):
             return None
         charges, refusal = self._answer(shape)
         if refusal is not None:
@@ -83,18 +84,22 @@ class PodQuotas:
 
     def used_up(self, shape: ReplicaShape) -> tuple[ResourceQuota, ...]:
         """Return the quotas that leave too little for one pod of a shape; none where other rules refuse it anyway."""
-        if not shape.admission or not self._seen.quotas:
+        if not self._may_bound(shape):
             return ()
         charges, _ = self._answer(shape)
         return tuple(charge.quota for number, charge, _ in self._numbers(charges) if not number)
 
     def take(self, shape: ReplicaShape, pods: int) -> None:
         """Count more pods as used, or with a negative number fewer."""
-        if pods and shape.admission and self._seen.has_pod_bounds:
+        if pods and self._may_bound(shape):
             for charge in self._answer(shape)[0]:
                 for name, amount in charge.amounts.items():
                     key = charge.key(name)
                     self._taken[key] = self._taken.get(key, 0) + amount * pods
+
+    def _may_bound(self, shape: ReplicaShape) -> bool:
+        """Return whether quotas or LimitRanges may bound pods of a shape: those there, or those that come with it."""
+        return may_bound_pods(self._seen, shape)
 
     def _numbers(self, charges: tuple[_Charge, ...]) -> Iterator[tuple[int, _Charge, str]]:
         """Yield how many pods each resource of each quota lets in."""
@@ -130,16 +135,17 @@ class PodQuotas:
 
     def _ask(self, shape: ReplicaShape) -> _Answer:
         """Work out what each pod of a shape uses, and why none is let in. Of several templates the most counts."""
-        seen = self._seen
-        if seen.quotas is None:
+        if self._seen.quotas is None:
             return (), _UNKNOWN
         charges: dict[tuple[str, str], _Charge] = {}
         refusal: Shortfall | None = None
         for stated in (each if each.namespace else each._replace(namespace=_DEFAULT) for each in shape.admission):
+            seen = with_included(self._seen, (stated,))
+            quotas = (seen.quotas or {}).get(stated.namespace, ())
             pod = admitted_pod(stated, shape, seen)
-            for why, remedy in self._refusals(pod, seen.quotas.get(stated.namespace, ())):
+            for why, remedy in _refusals(pod, seen, quotas):
                 refusal = refusal or Shortfall(message=why, remedy=remedy)
-            for quota in seen.quotas.get(stated.namespace, ()):
+            for quota in quotas:
                 usage = {name: amount for name, amount in pod.usage(quota, seen).items() if amount}
                 before = charges.get((stated.namespace, quota.name))
                 for name, amount in before.amounts.items() if before is not None else ():
@@ -149,10 +155,20 @@ class PodQuotas:
             refusal = uncounted
         return () if refusal is not None else tuple(charge for charge in charges.values() if charge.amounts), refusal
 
-    def _refusals(self, pod: AdmittedPod, quotas: tuple[ResourceQuota, ...]) -> Iterator[tuple[str, str]]:
-        yield from pod.broken_bounds(self._seen.limit_range_items.get(pod.stated.namespace, ()))
-        for quota in quotas:
-            yield from pod.refusals(quota)
+
+def may_bound_pods(seen: ClusterObservation, shape: ReplicaShape) -> bool:
+    """Return whether quotas or LimitRanges of a cluster, or those that come with a shape, may bound its pods."""
+    return bool(shape.admission) and (seen.has_pod_bounds or brings_bounds(shape.admission))
+
+
+def _refusals(
+    pod: AdmittedPod, seen: ClusterObservation, quotas: tuple[ResourceQuota, ...]
+) -> Iterator[tuple[str, str]]:
+    if pod.stated.included is not None and pod.stated.included.unreadable:
+        yield pod.stated.included.unreadable, "state its values in the template"
+    yield from pod.broken_bounds(seen.limit_range_items.get(pod.stated.namespace, ()))
+    for quota in quotas:
+        yield from pod.refusals(quota)
 
 
 def _uncounted(charge: _Charge) -> Shortfall | None:

@@ -17,6 +17,7 @@ from reconciler.core.capacity import admission_defaults
 from reconciler.core.capacity.exclusive_topology import TopologyDomains, read_exclusive_topology, template_identities
 from reconciler.core.capacity.gpu_models import gpus_of_pod, uses_gpus
 from reconciler.core.capacity.gpu_requests import gpu_pod_shape
+from reconciler.core.capacity.included_admission import included_admission
 from reconciler.core.capacity.pod_anti_affinity import merged_shape
 from reconciler.core.capacity.shared_topology import (
     COMPUTE_DOMAIN,
@@ -336,8 +337,11 @@ def pod_shape(
     shape = replica_shape(pods_made.spec, metadata, whole=has_whole_labels(manifest, pods_made.place))
     shape = admission_defaults.with_included_runtime_class(shape, others)
     volumes = tuple(volume_claim(claim.get("spec") or {}) for claim in at(manifest, _VOLUMES) or ())
-    queue = queue_claim(manifest, pods_made.place, others)
-    admission = tuple(stated._replace(volumes=(*stated.volumes, *volumes), queue=queue) for stated in shape.admission)
+    queue, included = queue_claim(manifest, pods_made.place, others), included_admission(others)
+    admission = tuple(
+        stated._replace(volumes=(*stated.volumes, *volumes), queue=queue, included=included)
+        for stated in shape.admission
+    )
     who = template_identities(manifest, pods_made.place)
     return with_manifest_claims(replace(shape, who=who, admission=admission), pods_made, manifest, others)
 

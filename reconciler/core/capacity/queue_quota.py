@@ -16,19 +16,22 @@ lower.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from reconciler.core.capacity.cohort_tree import CohortTree
+from reconciler.core.capacity.included_admission import namespace_labels
 from reconciler.core.capacity.shortfall import Shortfall
 from reconciler.core.pods.pod_admission import DEFAULT_QUEUE
 from reconciler.core.pods.taints import untolerated_taint
 from reconciler.model.capacity import ReplicaShape
+from reconciler.model.kubernetes.admission import PodAdmission
 from reconciler.model.kubernetes.queues import (
     ClusterQueue,
     FlavorResource,
     KueueQueues,
+    QueueClaim,
     QuotaGroup,
     ResourceFlavor,
 )
@@ -82,7 +85,7 @@ class QueueQuota:
         self._queues = queues or KueueQueues()
         self._bounds = queues is not None
         self._made = tree
-        self._known: dict[tuple[str, str, str], tuple[str | Shortfall, ...]] = {}
+        self._known: dict[Hashable, tuple[str | Shortfall, ...]] = {}
 
     @property
     def _tree(self) -> CohortTree:
@@ -139,19 +142,17 @@ class QueueQuota:
         ways: dict[str | Shortfall, None] = {}
         for stated in shape.admission:
             if stated.queue is not None:
-                key = stated.namespace, stated.queue.queue, stated.queue.cluster_queue
+                key = stated.namespace, stated.queue.queue, stated.queue.cluster_queue, stated.included
                 if key not in self._known:
-                    self._known[key] = tuple(self._ways_of(*key))
+                    self._known[key] = tuple(self._ways_of(stated, stated.queue))
                 ways |= dict.fromkeys(self._known[key])
         return tuple(ways)
 
-    def _ways_of(self, namespace: str, queue: str, brought: str) -> Iterator[str | Shortfall]:
-        """Yield the ClusterQueue of a LocalQueue, of each of that name if the namespace is unknown; or why it is none.
-
-        `brought` is the ClusterQueue of a LocalQueue that is deployed with the pods.
-        """
-        if brought:
-            yield self._open_queue(brought, namespace)
+    def _ways_of(self, stated: PodAdmission, claim: QueueClaim) -> Iterator[str | Shortfall]:
+        """Yield the ClusterQueue of a LocalQueue, of each of the name if the namespace is unknown; or what lacks."""
+        namespace, queue = stated.namespace, claim.queue
+        if claim.cluster_queue:
+            yield self._open_queue(claim.cluster_queue, namespace, stated)
             return
         name, local = queue or DEFAULT_QUEUE, self._queues.local
         places = sorted(key for key in local if key[1] == name and namespace in ("", key[0]))
@@ -165,9 +166,9 @@ class QueueQuota:
                 called = f"LocalQueue {sanitize(name)} of namespace {sanitize(place[0])}"
                 yield Shortfall(message=f"{called} {found.closed}", remedy=_SEE)
             else:
-                yield self._open_queue(found.cluster_queue, place[0])
+                yield self._open_queue(found.cluster_queue, place[0], stated)
 
-    def _open_queue(self, name: str, namespace: str) -> str | Shortfall:
+    def _open_queue(self, name: str, namespace: str, stated: PodAdmission) -> str | Shortfall:
         """Return the name of a ClusterQueue that may admit pods of a namespace, or why it admits none."""
         queue, called = self._queues.clusters.get(name), f"ClusterQueue {sanitize(name)}"
         if queue is None:
@@ -178,7 +179,7 @@ class QueueQuota:
             return Shortfall(
                 message=f"{called} is in Cohorts that lead back to each other", remedy="mend their parentName there"
             )
-        if not self._is_selected(queue, namespace):
+        if not self._is_selected(queue, namespace, stated):
             message = f"{called} takes nothing of namespace {sanitize(namespace)}"
             return Shortfall(message=message, remedy="see its namespaceSelector and the labels of the namespace there")
         if queue.is_strict and queue.pending:
@@ -188,13 +189,14 @@ class QueueQuota:
             )
         return name
 
-    def _is_selected(self, queue: ClusterQueue, namespace: str) -> bool:
+    def _is_selected(self, queue: ClusterQueue, namespace: str, stated: PodAdmission) -> bool:
         """Return whether a ClusterQueue takes Workloads of a namespace; labels that are unknown are taken to match."""
         if queue.namespaces is None:
             return False
         if not namespace:
             return True
-        known = None if self._queues.namespaces is None else self._queues.namespaces.get(namespace, {})
+        namespaces = namespace_labels(self._queues.namespaces, (stated,))
+        known = None if namespaces is None else namespaces.get(namespace, {})
         labels = {**(known or {}), _NAMESPACE_NAME: namespace}
         asked = [each for each in queue.namespaces if known is not None or each.key == _NAMESPACE_NAME]
         return all_met(asked, labels)

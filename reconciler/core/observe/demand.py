@@ -469,7 +469,8 @@ class _Measurement:
             self.desired.kinds,
             ranges=self.limit_ranges,
             classes=primary.runtime_classes,
-            workspace=self.desired.workspaces[template.workspace] if self.pod_bounds else None,
+            workspace=self.desired.workspaces[template.workspace],
+            bounded=self.pod_bounds,
         )
         return _as_one_run(shaped) if template.runs_once and template.copy == 1 else shaped
 

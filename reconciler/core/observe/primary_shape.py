@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from reconciler.core.capacity.included_admission import brings_bounds
 from reconciler.core.capacity.pod_requirements import largest_shape, pods_of_spec, within_namespace
 from reconciler.core.engines.deployment import target_namespace
 from reconciler.core.workloads.builtin_kinds import Kinds
@@ -26,32 +27,36 @@ def with_primary_shape(
     kinds: Kinds,
     *,
     ranges: bool,
+    workspace: Workspace,
     classes: Mapping[str, RuntimeClass] | None = None,
-    workspace: Workspace | None = None,
+    bounded: bool = False,
 ) -> WorkloadObservation:
     """Complete the shape of a replica where replicas are missing.
 
     The template's RuntimeClass and containers without requests are added where clusters may add anything for them:
     `ranges` tells that some cluster has LimitRanges. Node selectors and tolerations of the primary's own RuntimeClass,
-    one of `classes`, are taken off, for other clusters add their own. With its `workspace` the shape gets what quotas
-    and LimitRanges look at as the template has it, where that is known: it is the template that is deployed.
+    one of `classes`, are taken off, for other clusters add their own. Where some cluster is `bounded` by quotas or
+    LimitRanges, or the template brings some, the shape gets what those look at as the template has it, where that is
+    known: it is the template that is deployed.
     """
     shape = seen.shape
     # 1. No replica is missing, so that the shape is not needed.
     if shape is None or not (seen.waiting or seen.asks or seen.wanted > seen.running):
         return seen
     # 2. The observation lacks the values that the template leaves to clusters.
+    admission = template_admission(template, workspace, kinds)
+    brings = brings_bounds(admission)
     if shape.unstated is None:
         named = any(prerequisite.category is Category.RUNTIME_CLASSES for prerequisite in template.prerequisites)
-        shape = _with_template(shape, template, kinds) if named or ranges else shape
+        shape = _with_template(shape, template, kinds) if named or ranges or brings else shape
     # 3. The primary's RuntimeClass has added to the pods that were seen.
     name = shape.unstated.runtime_class if shape.unstated is not None else ""
     runtime_class = (classes or {}).get(name)
     if runtime_class is not None and (runtime_class.node_selector or runtime_class.tolerations):
         shape = _without(shape, name, runtime_class, template, kinds)
-    # 4. Quotas or LimitRanges of some cluster may refuse the pods.
-    if workspace is not None:
-        shape = replace(shape, admission=template_admission(template, workspace, kinds) or shape.admission)
+    # 4. Quotas or LimitRanges of some cluster, or those that come along, may refuse the pods.
+    if admission and (bounded or brings):
+        shape = replace(shape, admission=admission)
     return seen if shape is seen.shape else replace(seen, shape=shape)
 
 

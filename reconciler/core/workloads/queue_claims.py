@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from reconciler.core.expressions.dialect import has_expression
-from reconciler.core.pods.pod_admission import QUEUE_LABEL
+from reconciler.core.pods.pod_admission import DEFAULT_QUEUE, QUEUE_LABEL
 from reconciler.core.pods.pod_references import as_mapping
 from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.core.workloads.builtin_kinds import NO_KINDS, kind_of
@@ -18,6 +18,8 @@ from reconciler.core.workloads.paths import at
 from reconciler.core.workloads.pods import PodTemplateSite, pod_labels_path
 from reconciler.model.kubernetes.queues import QueueClaim
 from reconciler.model.workload import Json
+
+_NAMESPACE = ("metadata", "namespace")
 
 
 def queue_claim(
@@ -37,13 +39,21 @@ def queue_claim(
         return None
     integrated = kind is not None and not kind.unqueued and not kind.one_by_one
     return QueueClaim(
-        queue=name, each=not integrated or bool(of_pods and not own), cluster_queue=_brought_cluster_queue(name, others)
+        queue=name,
+        each=not integrated or bool(of_pods and not own),
+        cluster_queue=_included_cluster_queue(name, at(manifest, _NAMESPACE), others),
     )
 
 
-def _brought_cluster_queue(name: str, others: Iterable[Mapping[str, Json]]) -> str:
-    """Return the ClusterQueue of a LocalQueue that comes with the object; empty where none does."""
-    for other in others if name else ():
-        if group_kind(other) == f"{GROUP}/LocalQueue" and at(other, ("metadata", "name")) == name:
+def _included_cluster_queue(name: str, namespace: Json, others: Iterable[Mapping[str, Json]]) -> str:
+    """Return the ClusterQueue of a LocalQueue that comes with an object; empty where none does.
+
+    What names no queue is in the default one, where that comes along, too.
+    """
+    for other in others:
+        around = at(other, _NAMESPACE)
+        if around and namespace and around != namespace:
+            continue
+        if group_kind(other) == f"{GROUP}/LocalQueue" and at(other, ("metadata", "name")) == (name or DEFAULT_QUEUE):
             return str(at(other, ("spec", "clusterQueue")) or "")
     return ""

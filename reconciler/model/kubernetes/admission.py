@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
@@ -35,6 +36,27 @@ class VolumeClaim(NamedTuple):
     """Its request for `storage`; empty where it states none."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IncludedAdmission:
+    """What the objects that are deployed with pods change of their admission."""
+
+    likeness: str
+    """These objects in one text, by which two of this are equal."""
+    defaults: Mapping[str, Resources] = field(default_factory=dict, compare=False)
+    """Default requests of a container by namespace. Here and below the namespace of an object that names none is
+    empty."""
+    bounds: Mapping[str, tuple[LimitRangeItem, ...]] = field(default_factory=dict, compare=False)
+    """Default limits and bounds of LimitRanges, by namespace."""
+    quotas: Mapping[str, tuple[ResourceQuota, ...]] = field(default_factory=dict, compare=False)
+    """ResourceQuotas by namespace."""
+    namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict, compare=False)
+    """The labels of Namespaces by name."""
+    has_default_class: bool = field(default=False, compare=False)
+    """Whether a PriorityClass among them is the default one."""
+    unreadable: str = field(default="", compare=False)
+    """Why these objects say nothing, in a clause; empty where they do."""
+
+
 class PodAdmission(NamedTuple):
     """The properties of a pod that quotas and LimitRanges of its namespace look at."""
 
@@ -62,6 +84,8 @@ class PodAdmission(NamedTuple):
     """PersistentVolumeClaims that are made for it."""
     queue: QueueClaim | None = None
     """How Kueue queues it, where its cluster has Kueue; None for a pod that has its quota already."""
+    included: IncludedAdmission | None = None
+    """What comes with it; None for nothing that changes its admission."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,6 +22,7 @@ from reconciler.bulkhead import Seam, attempt
 from reconciler.core.capacity.best_fit import ShapeReplicas, tightest_first
 from reconciler.core.capacity.cluster import ClusterCapacity
 from reconciler.core.capacity.exclusive_topology import ShapeCounts, TopologyDomains
+from reconciler.core.capacity.included_admission import brings_bounds
 from reconciler.core.capacity.node_pool_room import Growth
 from reconciler.core.capacity.pod_requirements import PodRequirements
 from reconciler.core.capacity.queue_quota import with_quota
@@ -54,6 +55,7 @@ from reconciler.model.capacity import ClusterObservation, ReplicaShape
 from reconciler.model.cluster import ScalableNodes
 from reconciler.model.demand import Demand
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
+from reconciler.model.kubernetes.admission import PodAdmission
 from reconciler.model.placement import Placement
 from reconciler.model.request import RequestRecord
 
@@ -212,7 +214,7 @@ class FleetCapacity:
         domains = [room.repelling_domains(shape) for room in rooms for shape in named]
         return tuple(domains) if any(shut or coming for shut, coming in domains) else None
 
-    def admission(self, clusters: Iterable[ClusterName], pods: Iterable[ReplicaShape]) -> Hashable:
+    def admission(self, clusters: Iterable[ClusterName], pods: Sequence[ReplicaShape]) -> Hashable:
         """Return what admission of a cluster looks at in pods beyond their requests; None if it looks at nothing.
 
         Those are their namespaces, if a LimitRange of a cluster may add to their requests, and all that its quotas and
@@ -220,11 +222,11 @@ class FleetCapacity:
         """
         defaulting = not self._defaulting_clusters.isdisjoint(clusters)
         bounding = not self._bounding_clusters.isdisjoint(clusters)
-        if not defaulting and not bounding:
+        stated = [shape.admission if bounding or brings_bounds(shape.admission) else () for shape in pods]
+        if not defaulting and not any(stated):
             return None
-        return tuple(
-            (frozenset(owner.namespace for owner in shape.who), shape.admission if bounding else ()) for shape in pods
-        )
+        owners = (frozenset(owner.namespace for owner in shape.who) for shape in pods)
+        return tuple(zip(owners, stated, strict=True))
 
     @property
     def has_admission(self) -> bool:
@@ -434,9 +436,10 @@ class FleetCapacity:
         parts += [(with_quota(shape), pods) for shape, pods in flying.going]
         for shape, replicas in tightest_first(room, parts, lambda part: part[0]):
             room.take_nodes(shape, replicas)
-        for placement, _ in flying.replicas if seen.has_pod_bounds else ():
-            for shape, pods in self._uncreated(placement, seen):
-                room.charge(shape, pods)
+        for placement, _ in flying.replicas:
+            if seen.has_pod_bounds or brings_bounds(self._stated(placement)):
+                for shape, pods in self._uncreated(placement, seen):
+                    room.charge(shape, pods)
         return room
 
     def _queued(
@@ -467,15 +470,20 @@ class FleetCapacity:
 
     def _with_admission(self, placement: Placement) -> ReplicaShape:
         """Return the shape of a placement with what quotas look at, by its template, or by its pods on the primary."""
-        seen = self._observed.clusters.get(placement.cluster)
+        seen, stated = self._observed.clusters.get(placement.cluster), self._stated(placement)
+        if seen is None or not stated or not (seen.has_pod_bounds or brings_bounds(stated)):
+            return placement.shape
+        return replace(placement.shape, admission=stated)
+
+    def _stated(self, placement: Placement) -> tuple[PodAdmission, ...]:
+        """Return what quotas look at in the pods of a placement; empty where its workload is no longer wanted."""
         template = self._desired.templates.get(placement.workload)
         workspace = self._desired.workspaces.get(placement.workload.workspace)
-        if seen is None or not seen.has_pod_bounds or template is None or workspace is None:
-            return placement.shape
+        if template is None or workspace is None:
+            return ()
         demand = self._inputs.demands.get(placement.workload)
         shown = demand.shape.admission if isinstance(demand, Demand) and demand.shape is not None else ()
-        admission = template_admission(template, workspace, self._desired.kinds) or shown
-        return replace(placement.shape, admission=admission)
+        return template_admission(template, workspace, self._desired.kinds) or shown
 
     def _flight(self, cluster: ClusterName, gone: Mapping[str, Placement]) -> InFlight:
         """Return the replicas in flight in a cluster, less some placements and their pods."""
