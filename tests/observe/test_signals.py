@@ -170,6 +170,8 @@ def test_metric_within_the_tolerance_asks_for_nothing(behavior, percent, replica
         autoscaler(conditions={"ScalingActive": ("False", "FailedGetResourceMetric")}),
         autoscaler(conditions={"ScalingActive": ("False", "ScalingDisabled")}),
         autoscaler(conditions={"AbleToScale": ("False", "FailedGetScale")}),
+        # It may not scale up, as with KEDA's ``paused-scale-out``, and has the reason of its maximum all the same.
+        autoscaler(behavior={"scaleUp": {"selectPolicy": "Disabled"}}),
         autoscaler("vllm", 8, desiredReplicas=6),
         autoscaler("other"),
         autoscaler(namespace="prod"),

@@ -88,7 +88,8 @@ def read_autoscaler(raw: Json) -> AutoscalerRecord | None:
     stale = any(conditions.get(type_, {}).get("status") == "False" for type_ in ("ScalingActive", "AbleToScale"))
     if stale or limited.get("status") != "True" or limited.get("reason") != "TooManyReplicas":
         return None
-    if "deletionTimestamp" in metadata:
+    # One that may not scale up states the same reason at its maximum, as where KEDA's ``paused-scale-out`` forbids it.
+    if "deletionTimestamp" in metadata or _scale_up(spec).get("selectPolicy") == "Disabled":
         return None
     maximum: int = spec["maxReplicas"]
     if status.get("desiredReplicas") != maximum:  # changed since the last sync
@@ -121,7 +122,7 @@ def _wishes(spec: Json, status: Json) -> Iterator[_Wish]:
 
     The status has an entry for each metric in the same order, an empty one without a value.
     """
-    up = (spec.get("behavior") or {}).get("scaleUp") or {}
+    up = _scale_up(spec)
     tolerance = _TOLERANCE if up.get("tolerance") is None else Fraction(parse_quantity(str(up["tolerance"])), ONE)
     for metric, seen in zip(spec.get("metrics") or (), status.get("currentMetrics") or (), strict=False):
         source = _SOURCES.get(metric.get("type"), "")
@@ -140,6 +141,11 @@ def _wishes(spec: Json, status: Json) -> Iterator[_Wish]:
                     replicas=-(-total // wanted) if per_replica else None,
                     cause=f"{_name(asked)} at {current[field]}{unit} of {target[field]}{unit}",
                 )
+
+
+def _scale_up(spec: Json) -> Json:
+    """Return the rules for scaling up."""
+    return (spec.get("behavior") or {}).get("scaleUp") or {}
 
 
 def _name(source: Json) -> str:
