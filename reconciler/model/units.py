@@ -80,8 +80,8 @@ def _meant_quantity(text: str) -> str:
     return f"{number}{'k' if prefix == 'K' else prefix}"
 
 
-def format_quantity(quantity: Quantity) -> str:
-    """Write a quantity in the shortest exact form that Kubernetes reads: ``4``, ``500m``, ``8Gi``."""
+def format_quantity(quantity: int) -> str:
+    """Write an amount of a `Quantity` in the shortest exact form that Kubernetes reads: ``4``, ``500m``, ``8Gi``."""
     if quantity % ONE:
         for suffix in ("m", "u"):
             unit = _SUFFIXES[suffix]

@@ -275,18 +275,15 @@ def _broken(item: LimitRangeItem, requests: Mapping[str, int], limits: Mapping[s
     for name, amount in item.least:
         stated = [part[name] for part in (requests, limits) if name in part]
         if name not in requests or min(stated) < amount:
-            what = f"states {_write(min(stated))}" if name in requests else "has no request"
-            yield f"wants at least {_write(amount)} {name}, and {{}} {what}"
+            what = f"states {format_quantity(min(stated))}" if name in requests else "has no request"
+            yield f"wants at least {format_quantity(amount)} {name}, and {{}} {what}"
     for name, amount in item.most:
         stated = [part[name] for part in (limits, requests) if name in part]
         if name not in limits or max(stated) > amount:
-            what = f"states {_write(max(stated))}" if name in limits else "has no limit"
-            yield f"allows at most {_write(amount)} {name}, and {{}} {what}"
+            what = f"states {format_quantity(max(stated))}" if name in limits else "has no limit"
+            yield f"allows at most {format_quantity(amount)} {name}, and {{}} {what}"
     for name, amount in item.ratio:
         request, limit = requests.get(name, 0), limits.get(name, 0)
         if not request or not limit or Fraction(limit, request) > Fraction(amount, ONE):
-            yield f"allows a limit of {_write(amount)} times the request of {name}, and {{}} has more, or states none"
-
-
-def _write(amount: int) -> str:
-    return format_quantity(Quantity(amount))
+            times = f"{format_quantity(amount)} times the request of {name}"
+            yield f"allows a limit of {times}, and {{}} has more, or states none"

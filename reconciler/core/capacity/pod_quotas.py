@@ -15,7 +15,7 @@ from reconciler.core.capacity.included_admission import brings_bounds, with_incl
 from reconciler.core.capacity.shortfall import Shortfall
 from reconciler.model.capacity import ClusterObservation, ReplicaShape
 from reconciler.model.kubernetes.admission import ResourceQuota
-from reconciler.model.units import Quantity, format_quantity
+from reconciler.model.units import format_quantity
 from reconciler.text.wording import sanitize
 
 UNBOUNDED = 2**31
@@ -115,12 +115,13 @@ class PodQuotas:
         taken, called = self._taken.get(charge.key(name), 0), sanitize(name)
         if called.startswith("requests.") and "/" in called:
             called = called.removeprefix("requests.")
-        coming = f", {_write(taken)} more taken by pods to come" if taken > 0 else ""
+        coming = f", {format_quantity(taken)} more taken by pods to come" if taken > 0 else ""
         fits = f"{number} {'fits' if number == 1 else 'fit'}"
         if not number:
-            fits = f"none fits, which takes {_write(charge.amounts[name])}"
+            fits = f"none fits, which takes {format_quantity(charge.amounts[name])}"
+        have = f"{format_quantity(used)} of {format_quantity(hard)} {called} used"
         return Shortfall(
-            message=f"quota {quota} of {namespace}: {_write(used)} of {_write(hard)} {called} used{coming}, {fits}",
+            message=f"quota {quota} of {namespace}: {have}{coming}, {fits}",
             remedy=f"raise quota {quota} of namespace {namespace} there, or free what it counts",
         )
 
@@ -181,7 +182,3 @@ def _uncounted(charge: _Charge) -> Shortfall | None:
         message=f"{title}: what is used of {sanitize(unknown)} is unknown",
         remedy=UNCOUNTED,
     )
-
-
-def _write(amount: int) -> str:
-    return format_quantity(Quantity(amount))

@@ -23,6 +23,7 @@ from typing import TypeAlias
 from reconciler.core.capacity.cohort_tree import CohortTree
 from reconciler.core.capacity.included_admission import namespace_labels
 from reconciler.core.capacity.shortfall import Shortfall
+from reconciler.core.pods.namespaces import NAME_LABEL
 from reconciler.core.pods.pod_admission import DEFAULT_QUEUE
 from reconciler.core.pods.taints import untolerated_taint
 from reconciler.model.capacity import ReplicaShape
@@ -42,8 +43,6 @@ from reconciler.text.wording import count, join_names, sanitize
 _PODS = "pods"
 """The resource by which a quota counts pods."""
 _SEE = "see its stopPolicy and its conditions there"
-_NAMESPACE_NAME = "kubernetes.io/metadata.name"
-"""The label that each namespace has."""
 
 
 ShapeParts: TypeAlias = tuple[tuple[ReplicaShape, int], ...]
@@ -197,8 +196,8 @@ class QueueQuota:
             return True
         namespaces = namespace_labels(self._queues.namespaces, (stated,))
         known = None if namespaces is None else namespaces.get(namespace, {})
-        labels = {**(known or {}), _NAMESPACE_NAME: namespace}
-        asked = [each for each in queue.namespaces if known is not None or each.key == _NAMESPACE_NAME]
+        labels = {**(known or {}), NAME_LABEL: namespace}
+        asked = [each for each in queue.namespaces if known is not None or each.key == NAME_LABEL]
         return all_met(asked, labels)
 
     def _count(self, way: str, shape: ReplicaShape, limit: int, on_nodes: OnNodes) -> int:
@@ -339,7 +338,7 @@ class QueueQuota:
         cohort = f", with what cohort {sanitize(queue.cohort)} lends" if queue.cohort else ""
         total = format_quantity(nominal)
         message = f"{called}: {format_quantity(left)} of {total} {sanitize(name)} left in flavor {sanitize(flavor)}"
-        needed = format_quantity(Quantity(amount * replicas))
+        needed = format_quantity(amount * replicas)
         return Shortfall(
             message=f"{message}{cohort}, {needed} needed", remedy=f"free or raise the quota of {called} there"
         )

@@ -97,7 +97,7 @@ def with_replicas(
 
 
 def manifest_of_share(template: WorkloadTemplate, replicas: int) -> tuple[int, Mapping[str, Json]] | None:
-    """Return the manifest that has the replicas of a template, and its position, with so many in their place.
+    """Return the position of the manifest that has the replicas of a template, and it with this number of them.
 
     None where no manifest has them. Expressions that read anything but the replicas stay.
     """

@@ -63,7 +63,7 @@ from reconciler.model.kubernetes.queues import KueueQueues
 from reconciler.model.kubernetes.scheduling import PodOnNode, RuntimeClass, Taint, UnstatedRequests, sorted_amounts
 from reconciler.model.rollout import EngineReport, ReportedSource
 from reconciler.model.signal import ReplicaRequest
-from reconciler.model.units import Quantity, Resources, format_quantity
+from reconciler.model.units import Resources, format_quantity
 from reconciler.model.workload import ContainerSummary, Json, WorkloadRef
 from reconciler.text.findings import Finding, Loc, shortened
 from reconciler.text.timestamps import format_time
@@ -369,7 +369,7 @@ def _workload(file: WorkloadFile) -> WorkloadObservation:
 def _container(file: ContainerFile) -> ContainerSummary:
     """Read a container; a field that is absent is unknown."""
     command = {part: words for part, words in (("command", file.command), ("args", file.args)) if words}
-    requests = {name: format_quantity(Quantity(amount)) for name, amount in (file.requests or {}).items()}
+    requests = {name: format_quantity(amount) for name, amount in (file.requests or {}).items()}
     summary = summary_of(file.name, file.image or "", command, {"requests": requests})
     return replace(
         summary,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from operator import is_
 
 from reconciler.core.capacity.included_admission import brings_bounds
 from reconciler.core.capacity.pod_requirements import largest_shape, pods_of_spec, within_namespace
@@ -60,15 +61,15 @@ def with_primary_shape(
     return seen if shape is seen.shape else replace(seen, shape=shape)
 
 
-_KNOWN: dict[int, tuple[DeploySpec, tuple[PodAdmission, ...]]] = {}
-"""The answers of `template_admission`, by the identity of the spec. Losing them costs time only."""
+_KNOWN: dict[int, tuple[tuple[DeploySpec, Workspace, Kinds], tuple[PodAdmission, ...]]] = {}
+"""The answers of `template_admission` with what they are from, by the identity of the spec. Losing them costs time."""
 _MOST_KNOWN = 16_384
 
 
 def template_admission(template: WorkloadTemplate, workspace: Workspace, kinds: Kinds) -> tuple[PodAdmission, ...]:
     """Return what quotas and LimitRanges look at in the pods that stand for a replica; empty where it is unknown."""
-    known = _KNOWN.get(id(template.spec))
-    if known is not None and known[0] is template.spec:
+    basis, known = (template.spec, workspace, kinds), _KNOWN.get(id(template.spec))
+    if known is not None and all(map(is_, known[0], basis)):
         return known[1]
     largest = largest_shape(template.spec, kinds)
     if largest is not None:
@@ -76,7 +77,7 @@ def template_admission(template: WorkloadTemplate, workspace: Workspace, kinds: 
     if len(_KNOWN) >= _MOST_KNOWN:
         _KNOWN.clear()
     answer = () if largest is None else largest.admission
-    _KNOWN[id(template.spec)] = template.spec, answer
+    _KNOWN[id(template.spec)] = basis, answer
     return answer
 
 

@@ -14,7 +14,7 @@ from reconciler.model.capacity import ClusterObservation
 from reconciler.model.ids import ClusterName, PlacementName, WorkloadId
 from reconciler.model.kubernetes.admission import ResourceQuota
 from reconciler.model.plan import Reason, Refusal
-from reconciler.model.units import Quantity, format_quantity
+from reconciler.model.units import format_quantity
 from reconciler.text.wording import sanitize
 
 
@@ -111,8 +111,8 @@ class ObjectQuotas:
                 hard, used = quota.hard.amounts[name], quota.used.amounts.get(name)
                 if used is None or used + coming[name] + amount > hard:
                     title = f"quota {sanitize(quota.name)} of {sanitize(bound.namespace)}"
-                    known = "an unknown number" if used is None else format_quantity(Quantity(used + coming[name]))
-                    takes = f"and its objects take {format_quantity(Quantity(amount))}"
+                    known = "an unknown number" if used is None else format_quantity(used + coming[name])
+                    takes = f"and its objects take {format_quantity(amount)}"
                     return Refusal(
                         cluster=cluster,
                         reason=Reason.NO_CAPACITY,

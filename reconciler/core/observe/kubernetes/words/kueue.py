@@ -16,7 +16,6 @@ from reconciler.model.wait_reason import WaitReason
 _SCHEDULER = "Kueue 0.10 to 0.19, pkg/scheduler/scheduler.go"
 _ASSIGNER = "Kueue 0.10 to 0.19, pkg/scheduler/flavorassigner/flavorassigner.go"
 _CONTROLLER = "Kueue 0.10 to 0.19, pkg/controller/core/workload_controller.go"
-_RESOURCES = "Kueue 0.10 to 0.19, pkg/workload/resources.go"
 _TYPES = "Kueue 0.19, apis/kueue/v1beta2/workload_types.go"
 _MEND_QUEUE = "create or start the queue, or name another one"
 _LIMITS = "change the requests and limits of the pod template, or the LimitRange of the namespace"
@@ -218,7 +217,6 @@ REASONS = {
     "Deactivated": WaitReason.DEACTIVATED,
 }
 """The class of a reason of QuotaReserved, Evicted or Requeued whose message the table does not have (`_TYPES`)."""
-REASONS_SOURCE = _TYPES
 
 _CAUSES = {
     WaitReason.QUOTA: ("waits for quota", ""),
