@@ -257,7 +257,8 @@ def _leaving_statuses(decision: PassDecision, cluster: ClusterName) -> tuple[Lea
         recorded = {placement.name for placement in decision.inputs.ledger.placements.on(cluster).placements}
         for name in {*observation.bound, *observation.pending_pods} - recorded:
             pending_pods = observation.pending_pods.get(name)
-            pods[name] = observation.bound.get(name, 0) + (pending_pods.replicas if pending_pods else 0)
+            waiting = pending_pods.replicas - pending_pods.uncreated if pending_pods else 0
+            pods[name] = observation.bound.get(name, 0) + waiting
     return tuple(
         LeavingStatus(
             cluster=cluster,

@@ -319,7 +319,9 @@ class PendingPods:
     helping: bool = False
     """Whether none of these pods requests a device."""
     since: datetime | None = None
-    """When the first of them was found unschedulable; None while none has been."""
+    """When the first of them was found unschedulable, or refused; None while none has been."""
+    uncreated: int = 0
+    """Those of `replicas` that do not exist: the cluster refuses them, or they are made once a queue admits them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -425,6 +427,9 @@ class ClusterObservation:
     the same mapping while nothing in it changes."""
     evicted: Mapping[PlacementName, str] = field(default_factory=dict)
     """Those of `unadmitted` whose pods a queue has ended, and has not let start again since; with its words."""
+    refused: Mapping[PlacementName, str] = field(default_factory=dict)
+    """Placements some of whose pods the cluster does not let anybody create, and why, which `waiting_reasons` has too;
+    the same mapping while nothing in it changes."""
     gpu_pods: Mapping[PlacementName, tuple[GpuPod, ...]] = field(default_factory=dict)
     """Pods with a node and GPUs, from which others see whether those are used."""
     unused: Mapping[PlacementName, datetime] = field(default_factory=dict)

@@ -97,6 +97,10 @@ class Cluster:
     def count(self, path: str, *, watch: bool) -> int:
         return sum(1 for _, at, query in list(self.asked) if at.endswith(path) and ("watch" in query) is watch)
 
+    def selectors(self, path: str) -> set[str]:
+        """Return the label selectors of all requests for a path; empty for none."""
+        return {query.get("labelSelector", "") for _, at, query in list(self.asked) if at.endswith(path)}
+
     def _note(self, plural: str, type_: str, raw: Raw) -> None:
         self.version += 1
         raw["metadata"]["resourceVersion"] = str(self.version)

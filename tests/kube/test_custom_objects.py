@@ -17,6 +17,7 @@ from reconciler.core.workloads.builtin_kinds import BUILT_IN, NO_KINDS, Kinds
 from reconciler.model.capacity import WorkloadObservation
 from reconciler.model.ids import ClusterName
 from reconciler.model.kubernetes.workload_kind import Count, PodTemplate, WorkloadKind, path
+from reconciler.model.placement import PLACEMENT_LABEL
 from reconciler.model.units import ONE
 from reconciler.model.workload import ManifestResource, WorkloadRef
 from tests.builders.fleet_files import FLEET, load
@@ -294,7 +295,7 @@ def test_the_objects_of_a_primary_are_watched(clusters: Fleet) -> None:
     assert [one.wanted for one in seen(view).workloads] == [8]
     clusters.one.put("leaderworkersets", lws(3, 4))
     until(lambda: [one.wanted for one in seen(view).workloads] == [12])
-    assert not clusters.two.count(LISTED, watch=False)
+    assert clusters.two.selectors(LISTED) == {PLACEMENT_LABEL}
 
 
 def test_a_cluster_that_does_not_serve_them_is_no_problem(clusters: Fleet) -> None:

@@ -176,13 +176,13 @@ def test_nothing_but_a_fleet_with_such_a_kind_has_it_watched() -> None:
     made = ClusterState()
     assert made.customs == frozenset()
     made.apply(Resource.PODS, worker())
-    anew = {Resource.PODS, Resource.QUEUED, RESOURCE}
+    anew = {Resource.PODS, Resource.QUEUED, Resource.EVENTS, RESOURCE}
     assert made.follow(frozenset(), BUILT_IN_MARKS, placed={TRAIN_JOBS}) == anew
     assert made.customs == {RESOURCE}
     made.apply(RESOURCE, train_job())
     made.apply(Resource.PODS, worker())
     assert seen(made).bound == {"llm-1": 1}
-    assert made.follow(frozenset()) == {Resource.PODS, Resource.QUEUED}
+    assert made.follow(frozenset()) == {Resource.PODS, Resource.QUEUED, Resource.EVENTS}
     made.apply(Resource.PODS, worker())
     assert (made.customs, seen(made).bound) == (frozenset(), {})
 

@@ -101,6 +101,21 @@ def test_what_its_engine_has_given_up_ends_at_once_and_the_next_cluster_is_tried
     assert refused.message.startswith(f"{burst.name} on worker-2 ended: failed")
 
 
+@pytest.mark.parametrize("state", [None, EngineState.HEALTHY, EngineState.PROGRESSING])
+def test_a_burst_whose_pods_are_refused_is_not_healthy_and_says_why(state: EngineState | None) -> None:
+    burst, words = flux(), "3 of 3 pods refused: webhook a.example.com denied them; do what the webhook says"
+    here = free("worker-2", 8, refused={burst.name: words}, waiting_reasons={burst.name: words})
+    reports = [] if state is None else [report(burst, state=state, message="")]
+    there = ledger(burst)
+    failure = followed(there, seen(*reports, clusters=[here])).ailing[burst.path]
+    assert (failure.state, failure.message.endswith(words)) == (EngineState.PROGRESSING, True)
+    before = followed(there, seen(*reports))
+    signs = RolloutSigns.of(there, seen(*reports, clusters=[here]), Fleet(), NOW)
+    assert "worker-2" in stale_clusters(before, signs)
+    served = replace(here, ready={burst.name: 3})
+    assert burst.path not in followed(there, seen(report(burst, state=EngineState.HEALTHY), clusters=[served])).ailing
+
+
 def test_only_the_failed_cluster_is_held_back() -> None:
     burst = flux()
     ended = after(burst, report(burst)).changes[0]

@@ -243,6 +243,15 @@ def test_a_burst_that_waits_for_quota_moves_after_the_window_and_says_so_in_the_
     assert moved.detail == f"4 of 4 replicas on worker-2 had no node for 30s: {words}"
 
 
+def test_a_burst_that_its_cluster_refuses_moves_after_the_window_and_says_why() -> None:
+    burst, words = there(), "refused: quota exceeded"
+    waiting = PendingPods(replicas=2, uncreated=2, shape=shape(), since=NOW - seconds(30))
+    seen = replace(evicted(burst), pending_pods={burst.name: waiting}, refused={burst.name: words})
+    shrunk, begun = plan(short(4), seen, free("worker-3", 8), wanted=desired(), there=ledger(burst)).changes
+    assert (shrunk.action, shrunk.after.replicas, begun.action) == (Action.RESIZE, 2, Action.PLACE)
+    assert shrunk.detail == f"2 of 4 replicas on worker-2 had no node for 30s: {words}"
+
+
 EVICTIONS = ["Preempted", "PodsReadyTimeout", "AdmissionCheck", "ClusterQueueStopped", "NodeFailures", "Deactivated"]
 """Reasons of the condition Evicted, in `apis/kueue/v1beta2/workload_types.go` of Kueue."""
 

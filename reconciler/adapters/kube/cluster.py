@@ -400,7 +400,9 @@ class FollowedCluster:
 
 
 def _needed(target: ClusterTarget) -> frozenset[Watched]:
-    return needed_resources(target.refs, target.kinds, node_pools=target.node_pools, sources=target.sources)
+    return needed_resources(
+        target.refs, target.kinds, node_pools=target.node_pools, sources=target.sources, placed=target.placed
+    )
 
 
 def _why_unwatched(stream: Stream) -> str:

@@ -73,16 +73,17 @@ def _has_labelled_pods(kind: WorkloadKind) -> bool:
 
 
 def placed_kinds(desired: Desired, cluster: ClusterName) -> frozenset[WorkloadRef]:
-    """Return the kinds of placements that may be on a cluster, of which objects say what their pods do not.
+    """Return the kinds of placements that may be on a cluster and make pods, each as a reference without a name.
 
-    That is which placement they belong to, or how their run has ended. Each is a reference without a name.
+    Their objects say what pods do not: why some may not be created, how a run has ended, or of which placement they
+    are.
     """
     return frozenset(
         WorkloadRef(namespace="", name="", kind=kind.kind, group=kind.group)
         for workload, template in desired.templates.items()
         if _may_go(desired.workspaces[workload.workspace], cluster)
         for kind in _kinds_deployed(template, desired.kinds)
-        if kind.leaves_pods_unlabelled or kind.end is not None
+        if kind.counted or kind.end is not None or kind.leaves_pods_unlabelled
     )
 
 

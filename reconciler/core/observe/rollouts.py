@@ -86,12 +86,15 @@ class RolloutSigns:
         evidence = [part for name in sorted(self.observed.clusters) for part in self.pods(name)]
         return [self.ledger, self.observed.reports, *evidence]
 
-    def pods(self, cluster: ClusterName) -> tuple[object, object, object]:
-        """Return which placements have ready pods in a cluster, a queue holds, and have failed; None for none."""
+    def pods(self, cluster: ClusterName) -> tuple[object, ...]:
+        """Return which placements have ready pods in a cluster, are held by a queue, refused, or have failed.
+
+        Each is None for none.
+        """
         seen = self.observed.clusters.get(cluster)
         if seen is None:
-            return None, None, None
-        return seen.ready or None, seen.unadmitted or None, seen.failed or None
+            return None, None, None, None
+        return seen.ready or None, seen.unadmitted or None, seen.refused or None, seen.failed or None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,7 +224,7 @@ def stale_clusters(before: Rollouts, signs: RolloutSigns) -> frozenset[ClusterNa
         names = {*placements.clusters(), *old_placements.clusters()}
         clusters.update(name for name in names if placements.on(name) is not old_placements.on(name))
         clusters.update(name for name, cluster in before.clusters.items() if cluster.open)
-    # 5. Pods have become ready, or are ready no longer; a queue holds others; an object has failed.
+    # 5. Pods have become ready, or are ready no longer; others are held back or refused; an object has failed.
     clusters.update(name for name in signs.observed.clusters if not all(map(is_, signs.pods(name), old.pods(name))))
     return frozenset(clusters)
 
@@ -355,13 +358,13 @@ class _Judge:
             return False
         about = self._about(path, report)
         failed = failed_object(placement, self.signs.observed.clusters[self.cluster])
-        unadmitted = self._is_unadmitted(placement)
+        held = self._is_held_back(placement)
         healthy = report.state is EngineState.HEALTHY or self._is_running(placement, report)
         # 2. An object has failed, whose status the engine does not read.
         if healthy and about and failed is not None:
             self._ail(path, placement, EngineState.FAILED, failed.message, failed.since)
-        # 3. A queue in the cluster does not let it run, at which engines look less often, or not at all.
-        elif healthy and about and unadmitted:
+        # 3. Its cluster does not let it run, at which engines look less often, or not at all.
+        elif healthy and about and held:
             self._ail(path, placement, EngineState.PROGRESSING, "")
         # 4. The placement is healthy.
         elif healthy and about:
@@ -370,7 +373,7 @@ class _Judge:
         elif about is False:
             self._wait(path, placement, report)
         # 6. Its health is unknown: if it failed before, it still does.
-        elif (about is None or report.state is EngineState.PENDING) and not unadmitted:
+        elif (about is None or report.state is EngineState.PENDING) and not held:
             earlier = self.before.ailing.get(path)
             if earlier is not None and earlier.digest == placement.digest:
                 self.ailing[path] = earlier
@@ -428,7 +431,7 @@ class _Judge:
             self._ail(path, placement, EngineState.FAILED, failed.message, failed.since)
         elif ready is not None and ready >= placement.replicas:
             self.arrived[path] = placement.digest
-        elif replica_count.all_pods_ready(placement, seen) is False or self._is_unadmitted(placement):
+        elif replica_count.all_pods_ready(placement, seen) is False or self._is_held_back(placement):
             self._ail(path, placement, EngineState.PROGRESSING, f"{ready or 0} of {placement.replicas} ready")
         else:
             self._keep(path)
@@ -440,10 +443,14 @@ class _Judge:
             return False
         return replica_count.all_pods_ready(placement, seen) is True
 
-    def _is_unadmitted(self, placement: Placement) -> bool:
-        """Return whether a queue of the cluster does not let pods of a placement run."""
+    def _is_held_back(self, placement: Placement) -> bool:
+        """Return whether a queue of the cluster lets pods of a placement not run, or a rule refuses replicas of it."""
         seen = self.signs.observed.clusters.get(placement.cluster)
-        return seen is not None and placement.name in seen.unadmitted
+        if seen is None or placement.name in seen.unadmitted:
+            return seen is not None
+        return placement.name in seen.refused and (
+            (replica_count.ready_replicas(placement, seen) or 0) < placement.replicas
+        )
 
     def _keep(self, path: str) -> None:
         """Keep a placement whose engine was late as it was, while it is out of sight; no time runs for it."""

@@ -57,11 +57,11 @@ def watch_rights(desired: Desired, server: AskedServer) -> Iterator[NeededRights
     """List what the daemon watches at a cluster or a control plane of the fleet as it stands."""
     if server.cluster is not None:
         refs = watched_workloads(desired).get(server.cluster, ())
-        placed = placed_resources(placed_kinds(desired, server.cluster), desired.kinds)
+        placed = placed_kinds(desired, server.cluster)
         node_pools = desired.clusters[server.cluster].has_node_pools
         sources = live_sources(desired, server.cluster)
-        needed = needed_resources(refs, desired.kinds, node_pools=node_pools, sources=sources)
-        yield from _by_file(needed | placed)
+        needed = needed_resources(refs, desired.kinds, node_pools=node_pools, sources=sources, placed=placed)
+        yield from _by_file(needed | placed_resources(placed, desired.kinds))
         yield from _companion_rights(desired, server.cluster)
         reports = ENGINES[desired.clusters[server.cluster].engine].cluster_reports(desired.fleet, server.cluster)
         if reports is not None:
@@ -91,11 +91,11 @@ def granted_rights(desired: Desired, server: AskedServer) -> Iterator[NeededRigh
         refs = watched_workloads(desired).get(server.cluster, frozenset())
         # A chart does not say of which kind its workload is: the pods tell that later, and then it is watched.
         every = _EVERY_KIND if any(not ref.kind for ref in refs) else frozenset()
-        placed = placed_resources(placed_kinds(desired, server.cluster), desired.kinds)
+        placed = placed_kinds(desired, server.cluster)
         node_pools = desired.clusters[server.cluster].has_node_pools
         sources = live_sources(desired, server.cluster)
-        needed = needed_resources(refs | every, desired.kinds, node_pools=node_pools, sources=sources)
-        yield from _by_file(needed | placed | _OF_PRIMARIES)
+        needed = needed_resources(refs | every, desired.kinds, node_pools=node_pools, sources=sources, placed=placed)
+        yield from _by_file(needed | placed_resources(placed, desired.kinds) | _OF_PRIMARIES)
     yield from (
         each
         for each in watch_rights(desired, server)

@@ -461,7 +461,8 @@ class FleetCapacity:
         Which pods of a gang exist is unknown.
         """
         needed, pending = self.needs(placement), seen.pending_pods.get(placement.name)
-        exist = replica_count.bound_pods(placement, seen)[0] + (pending.replicas if pending is not None else 0)
+        exist = replica_count.bound_pods(placement, seen)[0]
+        exist += pending.replicas - pending.uncreated if pending is not None else 0
         if needed is not None:
             for part in needed.parts:
                 yield part.shape, min(part.replicas, max(0, needed.pods - exist))

@@ -1,11 +1,11 @@
 """Unschedulable replicas: bursts whose pods find no node on their cluster move to one that has room for them.
 
-Their owners took the room back, a node was lost, or somebody else was faster. They have waited for the scale-up window
-of their policy by then, as replicas on the primary have before they burst; those of an Adaptive WorkloadSpread for its
-rescheduleCriticalSeconds (docs/background/upstream/workloadspread.md, "Adaptive"). The subset that these leave counts
-as unschedulable on that cluster for a while and gets nothing; the last subset never does. A spread that is not Adaptive
-holds replicas where they are. Replicas with a node stay, also while they start. What has room nowhere else stays, and
-takes the next room that there is; OpenKruise would delete and recreate it.
+Their owners took the room back, a node was lost, a quota refuses them, or somebody else was faster. They have waited
+for the scale-up window of their policy by then, as replicas on the primary have before they burst; those of an Adaptive
+WorkloadSpread for its rescheduleCriticalSeconds (docs/background/upstream/workloadspread.md, "Adaptive"). The subset
+that these leave counts as unschedulable on that cluster for a while and gets nothing; the last subset never does. A
+spread that is not Adaptive holds replicas where they are. Replicas with a node stay, also while they start. What has
+room nowhere else stays, and takes the next room that there is; OpenKruise would delete and recreate it.
 
 What Kueue has evicted there waits for nothing: it goes in the next pass, as MultiKueue gives an evicted Workload back
 to be dispatched again (step 4 of `reconcileGroup`, pkg/controller/admissionchecks/multikueue/workload.go of
@@ -137,7 +137,7 @@ def _move_when_due(
     # 4. They have waited for too long, or it is pointless.
     lost = "lost its quota" if evicted else f"had no node for {format_duration(window)}"
     detail = f"{waiting} of {count(placement.replicas, 'replica')} on {sanitize(patience.where)} {lost}"
-    if words := seen.unadmitted.get(placement.name):
+    if words := seen.unadmitted.get(placement.name) or seen.refused.get(placement.name):
         detail += f": {words}"
     departure = Departure(
         placement=placement,

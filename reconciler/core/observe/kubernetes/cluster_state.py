@@ -21,7 +21,15 @@ from reconciler.core.observe.kubernetes.live_objects import LiveObjects
 from reconciler.core.observe.kubernetes.members import Controllers, FollowedWorkloads, PodSums
 from reconciler.core.observe.kubernetes.ownership import BUILT_IN_MARKS, Marks
 from reconciler.core.observe.kubernetes.placed_objects import PlacedObjects
-from reconciler.core.observe.kubernetes.quota_refusals import QuotaRefusals, read_failed_creation
+from reconciler.core.observe.kubernetes.placement_pods import PlacementProgress
+from reconciler.core.observe.kubernetes.placement_refusals import (
+    PlacedMaker,
+    RefusedPods,
+    read_placed_maker,
+    refused_pods,
+    with_refused_pods,
+)
+from reconciler.core.observe.kubernetes.quota_refusals import FailedCreation, QuotaRefusals, read_failed_creation
 from reconciler.core.observe.kubernetes.record_store import RecordStore
 from reconciler.core.observe.kubernetes.replica_asks import AskRecord, by_owner
 from reconciler.core.observe.kubernetes.resources import (
@@ -49,7 +57,7 @@ from reconciler.core.workloads.runtime_defaults import (
 )
 from reconciler.core.workloads.watch import ChangeEffect, ResourcePart, key_of, namespace_of_key
 from reconciler.model.capacity import ClusterObservation, DeviceStock, NodePool
-from reconciler.model.ids import ClusterName
+from reconciler.model.ids import ClusterName, PlacementName
 from reconciler.model.kubernetes.admission import ResourceQuota
 from reconciler.model.kubernetes.workload_kind import WorkloadKind
 from reconciler.model.manifest_source import WorkloadSource
@@ -77,6 +85,7 @@ class ClusterState:
         self._kinds = kinds
         self._placed_kinds = frozenset(placed)
         self._placed: dict[CustomResource, PlacedObjects] = {}
+        self._makers: dict[CustomResource, RecordStore[PlacedMaker]] = {}
         self._specs: dict[CustomResource, RecordStore[CustomWorkloadRecord]] = {}
         self._room = NodeTracker()
         self._pods = PodSums(self._followed, self._room)
@@ -93,7 +102,7 @@ class ClusterState:
         self._classes = RecordStore(read_class, ChangeEffect.CAPACITY)
         self._runtime_classes = RecordStore(read_runtime_class, ChangeEffect.CAPACITY)
         self._limit_ranges = RecordStore(read_limit_range, ChangeEffect.CAPACITY)
-        self._failed_creations = RecordStore(read_failed_creation, ChangeEffect.DEMAND, self._followed)
+        self._failed_creations = RecordStore(self._read_event, ChangeEffect.DEMAND)
         self._quotas = RecordStore(read_resource_quota, ChangeEffect.CAPACITY)
         self._priority_classes = RecordStore(read_default_priority_class, ChangeEffect.CAPACITY)
         self._node_pools = RecordStore(read_node_pool, ChangeEffect.CAPACITY)
@@ -117,6 +126,7 @@ class ClusterState:
             **self._kueue.parts,
             Resource.TEMPLATES: self._templates,
         }
+        self._refused: tuple[PlacementProgress, Mapping[PlacementName, RefusedPods], PlacementProgress] | None = None
         self._heard: dict[Watched, set[str]] = {}
         self._listed: set[Watched] = set()
         self._follow_specs()
@@ -149,11 +159,13 @@ class ClusterState:
         if marks != self._followed.marks:
             anew |= {Resource.PODS, *CONTROLLERS}
         if kinds != self._kinds:
-            anew |= self._specs.keys() | self._placed.keys()
+            anew |= self._specs.keys() | self._makers.keys()
         unlabelled = _unlabelled(placed, kinds)
         if (unlabelled, _bare_pods(placed)) != (self._followed.unlabelled, self._followed.bare_pods):
             anew |= {Resource.PODS, Resource.QUEUED}
         self._followed.follow(refs, marks, unlabelled, bare_pods=_bare_pods(placed))
+        if bool(placed) != bool(self._placed_kinds):
+            anew |= {Resource.EVENTS}
         if placeable != self._placeable:
             self._placeable = frozenset(placeable)
             self._pods.unplaced.watch(self._placeable, self._pods.pods.values())
@@ -166,7 +178,7 @@ class ClusterState:
         known = set(self._specs)
         self._follow_specs()
         anew |= self._follow_placed() | (self._specs.keys() - known)
-        for resource in self._parts.keys() - CLUSTER_WIDE - {Resource.QUEUED}:
+        for resource in self._parts.keys() - CLUSTER_WIDE - {Resource.QUEUED, Resource.EVENTS}:
             part = self._parts[resource]
             for key in filter(self._elsewhere, set(part.keys())):
                 part.remove(key)
@@ -188,25 +200,37 @@ class ClusterState:
     def _follow_placed(self) -> AbstractSet[CustomResource]:
         """Keep a part for each kind whose objects of placements are watched; return those that are new."""
         wanted = placed_resources(self._placed_kinds, self._kinds)
-        for gone in self._placed.keys() - wanted:
-            for key in set(self._placed[gone].keys()):
-                self._placed[gone].remove(key)
-            del self._placed[gone]
-        new = wanted - self._placed.keys()
+        for gone in self._makers.keys() - wanted:
+            if (ends := self._placed.pop(gone, None)) is not None:
+                for key in set(ends.keys()):
+                    ends.remove(key)
+            del self._makers[gone]
+        new = wanted - self._makers.keys()
         for resource in new:
-            self._placed[resource] = PlacedObjects(resource, _kind(resource, self._kinds), self._pods.place)
+            self._makers[resource] = RecordStore(partial(self._read_maker, resource), ChangeEffect.DEMAND)
+            kind = _kind(resource, self._kinds)
+            if kind.end is not None or kind.leaves_pods_unlabelled:
+                self._placed[resource] = PlacedObjects(resource, kind, self._pods.place)
         return new
 
     @property
     def customs(self) -> AbstractSet[CustomResource]:
         """The followed kinds of objects: those that are named, of placements, or whose pods are met."""
-        return frozenset(self._specs) | self._placed.keys()
+        return frozenset(self._specs) | self._makers.keys()
 
     def _meet(self, record: AskRecord) -> None:
         self._followed.meet((record.owner,))
 
     def _read_spec(self, resource: CustomResource, raw: Json) -> CustomWorkloadRecord | None:
         return read_spec(resource, raw, self._kinds)
+
+    def _read_maker(self, resource: CustomResource, raw: Json) -> PlacedMaker | None:
+        return read_placed_maker(resource, raw, self._kinds)
+
+    def _read_event(self, raw: Json) -> FailedCreation | None:
+        """Read an Event on an object that may be a followed one, or one of a placement."""
+        followed = self._placed_kinds or namespace_of_key(key_of(raw)) in self._followed.namespaces
+        return read_failed_creation(raw) if followed else None
 
     def apply(self, resource: Watched, raw: Json, api_version: str = "") -> ChangeEffect:
         """Apply an object as it is now; resources that are no longer followed are ignored."""
@@ -306,6 +330,7 @@ class ClusterState:
         progress = self._pods.ours.progress()
         if Resource.QUEUED not in unknown:
             progress = self._queue.progress(progress)
+        progress = self._with_refused_pods(progress, refusals, unknown)
         workloads = tuple(observe_workloads(self._followed.refs, members))
         return replace(
             admission,
@@ -323,6 +348,7 @@ class ClusterState:
             waiting_reasons=progress.waiting_reasons,
             unadmitted=progress.unadmitted,
             evicted=progress.evicted,
+            refused=progress.refused,
             succeeded=progress.succeeded,
             failed=progress.failed,
             unfinished=progress.unfinished,
@@ -333,6 +359,21 @@ class ClusterState:
             queues=self._kueue.queues(unknown),
             reserved={} if Resource.QUEUED in unknown else self._queue.reserved(),
         )
+
+    def _with_refused_pods(
+        self, progress: PlacementProgress, refusals: QuotaRefusals, unknown: AbstractSet[Watched]
+    ) -> PlacementProgress:
+        """Add the pods of placements that may not be created; the same object until something changes."""
+        makers = (
+            maker
+            for resource, part in self._makers.items()
+            if resource not in unknown
+            for maker in part.records.values()
+        )
+        refused = refused_pods(makers, refusals, self._pods.ours.pods, self._pods.ended)
+        if self._refused is None or self._refused[0] is not progress or self._refused[1] != refused:
+            self._refused = progress, refused, with_refused_pods(progress, refused)
+        return self._refused[2]
 
     def _admission(self, cluster: ClusterName, at: datetime, unknown: AbstractSet[Watched]) -> ClusterObservation:
         """Return a cluster with what it adds to new pods, and what it refuses, and nothing else."""
@@ -358,8 +399,10 @@ class ClusterState:
         part = self._parts.get(resource)
         if part is not None:
             yield part
-        if isinstance(resource, CustomResource) and resource in self._placed:
-            yield self._placed[resource]
+        if isinstance(resource, CustomResource) and resource in self._makers:
+            yield self._makers[resource]
+            if resource in self._placed:
+                yield self._placed[resource]
 
     def _known_node_pools(self) -> Mapping[str, NodePool]:
         """Return the NodePools by name, the same object until one of them changes."""

@@ -74,7 +74,7 @@ def read_controller(resource: Resource, raw: Json, marks: Marks = BUILT_IN_MARKS
         shape=replica_shape(template.get("spec") or {}, {**given, "namespace": namespace}),
         claims=pod_claims(template.get("spec") or {}),
         owner=controller_of(raw["metadata"]),
-        refused=_replica_failure(status),
+        refused=replica_failure(status),
         ordered=resource is Resource.STATEFUL_SETS and spec.get("podManagementPolicy") != "Parallel",
         suspended=resource is Resource.JOBS and spec.get("suspend") is True,
         belongs=labelled_owners(given, namespace or "", marks),
@@ -111,8 +111,8 @@ def _indexes(text: str) -> int:
     return sum(int(last or first) - int(first) + 1 for first, _, last in ranges)
 
 
-def _replica_failure(status: Json) -> Unscheduled | None:
-    """Read the condition of Deployments and ReplicaSets whose pods are refused, as by a ResourceQuota."""
+def replica_failure(status: Json) -> Unscheduled | None:
+    """Read the condition ReplicaFailure of an object whose pods are refused, as by a ResourceQuota; None without it."""
     for condition in status.get("conditions") or ():
         since = condition.get("lastTransitionTime")
         if condition.get("type") == "ReplicaFailure" and condition.get("status") == "True" and since:

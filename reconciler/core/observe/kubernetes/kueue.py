@@ -412,8 +412,10 @@ def _with_unmade(before: PendingPods | None, held: list[HoldRecord]) -> PendingP
     kept = before if before is not None and not before.helping else None
     if kept is not None and kept.since is not None:
         moments.append(kept.since)
+    unmade = sum(record.pods for record in held)
     return PendingPods(
-        replicas=sum(record.pods for record in held) + (kept.replicas if kept is not None else 0),
+        replicas=unmade + (kept.replicas if kept is not None else 0),
+        uncreated=unmade + (kept.uncreated if kept is not None else 0),
         shape=kept.shape if kept is not None and kept.shape is not None else largest.shape,
         since=min(moments, default=None),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sized
+from collections.abc import Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -166,7 +166,7 @@ class PodSums:
         return self._by_owner
 
     @property
-    def ended(self) -> Mapping[Owner, Sized]:
+    def ended(self) -> Mapping[Owner, Collection[str]]:
         """The pods that have succeeded or failed, and still exist, of each object with a controller of its own."""
         return self._ended_by_owner
 

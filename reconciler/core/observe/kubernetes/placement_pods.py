@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -35,6 +35,7 @@ class PlacementProgress:
     unfinished: AbstractSet[PlacementName] = frozenset()
     unadmitted: Mapping[PlacementName, str] = field(default_factory=dict)
     evicted: Mapping[PlacementName, str] = field(default_factory=dict)
+    refused: Mapping[PlacementName, str] = field(default_factory=dict)
     admissions: Mapping[str, PlacementName] = field(default_factory=dict)
     """The placement of gated pods, and of objects that have the label in place of their pods, by the key by which
     Kueue's Workload of them is found."""
@@ -50,6 +51,11 @@ class PlacementPods:
         self._ended: dict[Owner, PlacedRecord] = {}
         self._unread: AbstractSet[tuple[str, str]] = frozenset()
         self._progress: PlacementProgress | None = None
+
+    @property
+    def pods(self) -> Mapping[PlacementName, Collection[PodRecord]]:
+        """The pods of each placement that have not finished."""
+        return {name: pods.values() for name, pods in self._pods.items()}
 
     @property
     def succeeded(self) -> Mapping[str, tuple[PlacementName, datetime]]:

@@ -11,6 +11,15 @@ _STARTING = frozenset({"ContainerCreating", "PodInitializing"})
 _LONGEST = 80
 
 
+_REFUSED = "pods refused"
+
+
+def describe_refused(wait: Unscheduled) -> str:
+    """Describe why pods of a placement may not be created, and the way out."""
+    cause = wait.cause.removeprefix("pods ") if wait.cause.startswith(_REFUSED) else f"refused: {wait.cause}"
+    return f"{cause}; {wait.way_out}" if wait.way_out else cause
+
+
 def describe_waiting(status: Json, wait: Unscheduled | None) -> str:
     """Describe the wait of a pod that is not ready, in the same words while it lasts; empty without trouble.
 

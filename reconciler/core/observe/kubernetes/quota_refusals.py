@@ -17,7 +17,7 @@ from reconciler.core.capacity.pod_quotas import PodQuotas
 from reconciler.core.observe.kubernetes.controllers import ControllerRecord
 from reconciler.core.observe.kubernetes.custom_workloads import CustomWorkloadRecord
 from reconciler.core.observe.kubernetes.pods import PodRecord
-from reconciler.core.observe.kubernetes.resources import Owner, Resource, owner_of
+from reconciler.core.observe.kubernetes.resources import CONTROLLERS, WITH_REPLICA_FAILURE, Owner, owner_of
 from reconciler.core.observe.kubernetes.unscheduled import Unscheduled, unscheduled
 from reconciler.core.observe.kubernetes.words.refusals import refusal_wait
 from reconciler.model.capacity import ClusterObservation, ReplicaShape
@@ -27,7 +27,7 @@ from reconciler.text.timestamps import read_moment
 FAILED_CREATE = "FailedCreate"
 """The reason of an Event on a pod that could not be created."""
 _USED_UP = refusal_wait("exceeded quota: any")
-_MUTE = frozenset({Resource.STATEFUL_SETS.kind, Resource.JOBS.kind})
+_MUTE = frozenset(each.kind for each in CONTROLLERS - WITH_REPLICA_FAILURE)
 """Kinds of Kubernetes without a condition for pods that are refused."""
 
 
@@ -64,6 +64,10 @@ class QuotaRefusals:
                 self._events.setdefault(event.owner, event.wait.since)
             else:
                 self._others[event.owner] = event.wait
+
+    def has_event(self, owner: Owner) -> bool:
+        """Return whether an Event says that a quota has refused pods of an object."""
+        return owner in self._events
 
     @property
     def _nothing(self) -> bool:
@@ -106,7 +110,7 @@ class QuotaRefusals:
             if owner.kind not in _MUTE or owner.group or record.refused is not None or record.suspended:
                 continue
             own = [pods[key] for key in by_owner.get(owner, ())]
-            waits = record.ordered and owner not in self._events and not all(pod.ready for pod in own)
+            waits = record.ordered and not self.has_event(owner) and not all(pod.ready for pod in own)
             if len(own) < record.wanted and not waits and (why := self.of(owner, record.shape)) is not None:
                 refused[owner] = replace(record, refused=why)
         return {**controllers, **refused} if refused else controllers

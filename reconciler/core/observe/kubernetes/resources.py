@@ -159,6 +159,12 @@ SIGNAL_KINDS = {Resource.AUTOSCALERS: HPA.name, Resource.QUEUED: KUEUE.name}
 SIGNALS = frozenset(SIGNAL_KINDS)
 """The resources that report missing replicas of a workload."""
 
+WITH_REPLICA_FAILURE = frozenset({Resource.DEPLOYMENTS, Resource.REPLICA_SETS})
+"""Those of `CONTROLLERS` whose objects have a condition for pods that are refused."""
+
+_UNTOLD_BY_EVENTS = {(each.kind, each.group) for each in (Resource.PODS, *WITH_REPLICA_FAILURE)}
+"""Kinds about which no Event says more: no controller creates a Pod."""
+
 _BY_KIND = {resource.kind: resource for resource in CONTROLLERS}
 
 
@@ -216,12 +222,16 @@ def custom_resources(refs: Iterable[WorkloadRef], kinds: Kinds = NO_KINDS) -> fr
 def placed_resources(refs: Iterable[WorkloadRef], kinds: Kinds = NO_KINDS) -> frozenset[CustomResource]:
     """Return the kinds, of those that are named, of which the objects of placements can be watched, and no others.
 
-    Kubernetes' own Jobs are among them, beside those that a primary is watched for: only few of a cluster's are ours.
+    Kubernetes' own are among them, beside those that a primary is watched for: only few of a cluster's are ours.
     """
     refs = tuple(refs)
     named = custom_resources(refs, kinds)
-    if any((ref.kind, ref.group) == (Resource.JOBS.kind, Resource.JOBS.group) for ref in refs):
-        named |= {CustomResource(Resource.JOBS.group, Resource.JOBS.versions, Resource.JOBS.plural, Resource.JOBS.kind)}
+    own = {(ref.kind, ref.group) for ref in refs}
+    named |= {
+        CustomResource(each.group, each.versions, each.plural, each.kind)
+        for each in CONTROLLERS
+        if (each.kind, each.group) in own
+    }
     return frozenset(replace(resource, selector=PLACEMENT_LABEL) for resource in named)
 
 
@@ -250,13 +260,16 @@ def needed_resources(
     *,
     node_pools: bool = False,
     sources: Iterable[WorkloadSource] = (),
+    placed: Iterable[WorkloadRef] = (),
 ) -> frozenset[Watched]:
     """Return the resources to watch for the replicas of these workloads, and for reports of missing ones.
 
     `node_pools` says whether NodePools of Karpenter bound the nodes that the cluster may get. Of the `sources` the
-    kinds of training runtimes count: others are watched as workloads are.
+    kinds of training runtimes count: others are watched as workloads are. `placed` are kinds of placements, as
+    references without a name.
 
-    Events tell of pods that a quota refuses where the status of their object does not. Kueue's Workloads tell in every
+    Events tell of refused pods where the status of their object does not: only where such kinds are placed, or any
+    workload is followed. Kueue's Workloads tell in every
     cluster why pods of placements do not start. A reference without a kind may mean
     any. The pods of a Deployment belong to its ReplicaSets; those of an unknown kind may belong to it through
     StatefulSets or Jobs. The status of objects of such a kind helps.
@@ -267,6 +280,8 @@ def needed_resources(
         watched.add(Resource.NODE_POOLS)
     named = {(source.kind, source.group) for source in sources}
     watched |= {resource for resource in TRAINING_RUNTIMES if (resource.kind, resource.group) in named}
+    if any((ref.kind, ref.group) not in _UNTOLD_BY_EVENTS for ref in placed):
+        watched.add(Resource.EVENTS)
     for ref in refs:
         watched |= SIGNALS | {Resource.TEMPLATES, Resource.EVENTS}
         if ref.kind not in _BY_KIND or foreign_group(ref.kind, ref.group):
