@@ -101,6 +101,16 @@ def test_pods_that_are_kept_off_slices_get_whole_gpus_of_a_cluster_with_both() -
     assert placed(situation(home(WHOLE_HOME, replica=asked), both, cluster_of(nodes(8)))) == {"worker-2": 2}
 
 
+@pytest.mark.parametrize("chosen", [0, 1])
+def test_a_label_of_some_nodes_of_a_pool_selects_their_slices(chosen: int) -> None:
+    pool = sliced(4, 4)
+    named = [replace(node, labels={"team": "a"} if index == chosen else {}) for index, node in enumerate(pool.nodes)]
+    asked = replace(shape(), node_selector={"team": "a"})
+    found = gpu_slices(cluster_of(replace(pool, nodes=tuple(named))), asked)
+    assert found is not None
+    assert found.kind is SliceKind.TIME
+
+
 def test_a_price_does_not_bring_slices_before_whole_gpus() -> None:
     scoring = (ScorerWeight(name=ScorerName.PRICE),)
     now = situation(home(WHOLE_HOME), cluster_of(sliced(4)), cluster_of(nodes(2)), scoring=scoring)

@@ -30,6 +30,8 @@ class _NodeClass:
 
     pool: Pool
     nodes: list[Node]
+    labelled: set[str]
+    """The keys of the labels by which some of these nodes differ from others of the pool."""
     gpus: tuple[NodeGpus, ...]
 
 
@@ -118,11 +120,11 @@ def _node_classes(seen: ClusterObservation) -> tuple[tuple[_NodeClass, ...], dic
         for node in pool.nodes:
             own = tuple(label for label in node.labels.items() if tells_gpus(label[0])) if node.labels else ()
             key = id(node.allocatable), own, node.taints
-            if key in classes:
-                classes[key].nodes.append(node)
-            else:
+            if key not in classes:
                 gpus = tuple(each for each in gpus_of_node(node, pool) if is_gpu(each.resource))
-                classes[key] = _NodeClass(pool, [node], gpus)
+                classes[key] = _NodeClass(pool, [], set(), gpus)
+            classes[key].nodes.append(node)
+            classes[key].labelled.update(node.labels)
         made += (each for each in classes.values() if each.gpus)
     sliced = any(gpus.part for each in made for gpus in each.gpus)
     return (tuple(made) if sliced else ()), {}
@@ -138,9 +140,9 @@ def _usable(classes: Iterable[_NodeClass], shape: ReplicaShape) -> Iterator[Node
     by_name = any(term.fields for term in shape.node_terms)
     for each in classes:
         gpus = [gpus for gpus in each.gpus if gpus.resource in shape.requests.amounts]
-        # One of them speaks for all, unless the shape selects by a label that each has a value of its own of.
-        alone = by_name or not keys.isdisjoint(each.nodes[0].labels)
-        if gpus and any(holds_when_empty(node, each.pool, shape) for node in each.nodes[: None if alone else 1]):
+        # One of them speaks for all, unless the shape selects by a label that not all of them have, or by name.
+        differ = by_name or not keys.isdisjoint(each.labelled)
+        if gpus and any(holds_when_empty(node, each.pool, shape) for node in each.nodes[: None if differ else 1]):
             yield from gpus
 
 
