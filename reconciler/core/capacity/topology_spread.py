@@ -77,6 +77,30 @@ class _Pods:
         """Return whether a rule applies to a pod, or may."""
         return self.met_by(rule, pod) is not False
 
+    def concern(self, pod: PodOnNode) -> bool:
+        """Return whether any rule, or a host port, may concern a pod."""
+        return any(self.may_be_met(rule, pod) for rule in self._rules.all) or ports_conflict(
+            self._rules.ports, pod.ports
+        )
+
+
+class _ConcernedPods:
+    """The pods that the rules of a shape may concern: of a hundred thousand in a cluster these are few."""
+
+    def __init__(self, rules: PodRules | None) -> None:
+        self._pods = None if rules is None else _Pods(rules)
+        self._known: dict[int, bool] = {}
+
+    def of(self, pods: tuple[PodOnNode, ...]) -> tuple[PodOnNode, ...]:
+        """Return those among the pods of a node."""
+        if self._pods is None:
+            return pods
+        known = self._known
+        for pod in pods:
+            if id(pod) not in known:
+                known[id(pod)] = self._pods.concern(pod)
+        return tuple([pod for pod in pods if known[id(pod)]])
+
 
 def uncountable_rules(rules: PodRules, nodes: Sequence[NodeInfo], moving: Iterable[PodOnNode | None]) -> str:
     """Return why the effect of rules is unknown; empty where it can be counted.
@@ -331,12 +355,13 @@ def _fine_to_coarse(rules: Iterable[PodRule], infos: Iterable[NodeInfo]) -> list
 def node_infos(
     shape: ReplicaShape, nodes: Iterable[NodeCapacity], closed: Iterable[ClosedNode], holds: Mapping[str, int]
 ) -> list[NodeInfo] | None:
-    """Evaluate the nodes for a shape; None where the pods of a node are unknown.
+    """Evaluate the nodes for a shape, with the pods that its rules may concern; None where those of a node are unknown.
 
     `holds` is how many of its pods each node has room for, by name. Capacity on an unknown one of several nodes counts
     as none.
     """
     node_seats: list[NodeInfo] = []
+    concerned = _ConcernedPods(shape.rules)
     for node in nodes:
         if node.one_of:
             continue
@@ -348,7 +373,7 @@ def node_infos(
             NodeInfo(
                 name=node.name,
                 labels=node.labels,
-                pods=node.pods,
+                pods=concerned.of(node.pods),
                 holds=min(room, 1) if shape.apart else room,
                 meant=meant,
                 tolerated=tolerated,
@@ -363,7 +388,14 @@ def node_infos(
         # The scheduler keeps pods off it by a taint only, and some tolerate that.
         tempting = meant and tolerates(shape.tolerations, CORDON if shut.ready else UNREADY)
         node_seats.append(
-            NodeInfo(name=shut.name, labels=shut.labels, pods=shut.pods, meant=meant, closed=True, tempting=tempting)
+            NodeInfo(
+                name=shut.name,
+                labels=shut.labels,
+                pods=concerned.of(shut.pods),
+                meant=meant,
+                closed=True,
+                tempting=tempting,
+            )
         )
     return node_seats
 
