@@ -54,7 +54,7 @@ class AdmittedPod:
 
     stated: PodAdmission
     containers: tuple[ContainerResources, ...]
-    """None where they are unknown."""
+    """Empty where they are unknown."""
     requests: Mapping[str, Quantity]
     """Requests of the pod, its overhead included."""
     bounded: tuple[Mapping[str, Quantity], Mapping[str, Quantity]]

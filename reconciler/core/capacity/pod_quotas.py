@@ -31,7 +31,7 @@ class _Charge:
     amounts: Mapping[str, int]
 
     def key(self, name: str) -> tuple[str, str, str]:
-        """Return what a resource of the quota is told from others by."""
+        """Return the key of a resource of the quota."""
         return self.namespace, self.quota.name, name
 
 

@@ -58,7 +58,7 @@ class _Share:
     flavors: tuple[str, ...]
     """One of each resource group that the pods need, in the order of these."""
     upto: int
-    """The most replicas: more of them, or for pods that are admitted together the number in all."""
+    """The most replicas: beside those of earlier shares, or in all for pods that are admitted together."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -236,22 +236,22 @@ def _selector(term: Json, pod: _OwnPod, what: str) -> tuple[tuple[Requirement, .
         raise _ObstacleError(f"{what} by labels that are not known: only the scheduler can count that")
     if any(has_expression(text) for text in _texts(term)):
         raise _ObstacleError(f"{what} by a label that an expression gives: only the scheduler can count that")
-    alike, different = term.get("matchLabelKeys") or (), term.get("mismatchLabelKeys") or ()
+    matching, mismatching = term.get("matchLabelKeys") or (), term.get("mismatchLabelKeys") or ()
     requirements = [*selector_requirements(raw)]
-    requirements += [equals(key, pod.labels[key]) for key in alike if key in pod.labels]
+    requirements += [equals(key, pod.labels[key]) for key in matching if key in pod.labels]
     requirements += [
-        Requirement(key=key, operator="NotIn", values=(pod.labels[key],)) for key in different if key in pod.labels
+        Requirement(key=key, operator="NotIn", values=(pod.labels[key],)) for key in mismatching if key in pod.labels
     ]
     requirements = [
         requirement
         for requirement in requirements
         if not pod.may_have(requirement.key)
-        or not (requirement.key in alike or (requirement.key in different and requirement.operator == "NotIn"))
+        or not (requirement.key in matching or (requirement.key in mismatching and requirement.operator == "NotIn"))
     ]
     is_meant = pod.meets(requirements)
-    if is_meant and any(map(pod.may_have, different)):
+    if is_meant and any(map(pod.may_have, mismatching)):
         is_meant = None
-    return tuple(dict.fromkeys(requirements)), any(map(pod.may_have, (*alike, *different))), is_meant
+    return tuple(dict.fromkeys(requirements)), any(map(pod.may_have, (*matching, *mismatching))), is_meant
 
 
 def _texts(term: Json) -> Iterator[str]:

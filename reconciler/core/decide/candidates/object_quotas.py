@@ -23,7 +23,7 @@ def _has_left(quota: ResourceQuota, usage: Mapping[str, int]) -> bool:
     return all(name in used and used[name] + amount <= hard[name] for name, amount in usage.items())
 
 
-class _Bound(NamedTuple):
+class _ObjectQuota(NamedTuple):
     """A quota on objects of one namespace."""
 
     namespace: str
@@ -32,11 +32,11 @@ class _Bound(NamedTuple):
     """A number that is equal for quotas of the namespace that count the same objects."""
 
 
-_Bounds = Mapping[str, tuple[_Bound, ...]]
+_Bounds = Mapping[str, tuple[_ObjectQuota, ...]]
 """Quotas on objects by namespace."""
 
 
-class _Coming:
+class _Unmade:
     """What the placements of one cluster that may have no objects yet will use of its quotas."""
 
     def __init__(self, there: frozenset[PlacementName]) -> None:
@@ -54,7 +54,7 @@ class ObjectQuotas:
         """Look at nothing yet."""
         self._inputs = inputs
         self._working_plan = working_plan
-        self._coming: dict[ClusterName, _Coming] = {}
+        self._coming: dict[ClusterName, _Unmade] = {}
         self._likenesses: dict[WorkloadId, Hashable] = {}
 
     @cached_property
@@ -63,11 +63,11 @@ class ObjectQuotas:
         number = self._working_plan.memory.number
         bounds: dict[ClusterName, _Bounds] = {}
         for cluster, seen in self._inputs.observed.clusters.items():
-            own: dict[str, tuple[_Bound, ...]] = {}
+            own: dict[str, tuple[_ObjectQuota, ...]] = {}
             for namespace, quotas in (seen.quotas or {}).items():
                 if found := [quota for quota in quotas if bounds_objects(quota)]:
                     own[namespace] = tuple(
-                        _Bound(namespace, quota, number((namespace, quota.scopes, tuple(quota.hard.amounts))))
+                        _ObjectQuota(namespace, quota, number((namespace, quota.scopes, tuple(quota.hard.amounts))))
                         for quota in found
                     )
             if own:
@@ -75,9 +75,9 @@ class ObjectQuotas:
         return bounds
 
     @cached_property
-    def _kinds(self) -> Mapping[str, tuple[_Bound, ...]]:
+    def _kinds(self) -> Mapping[str, tuple[_ObjectQuota, ...]]:
         """Of the quotas of each namespace that have one name, and count the same on several clusters, one."""
-        kinds: dict[str, dict[tuple[str, int], _Bound]] = {}
+        kinds: dict[str, dict[tuple[str, int], _ObjectQuota]] = {}
         for own in self._bounds.values():
             for namespace, bounds in own.items():
                 for bound in bounds:
@@ -138,7 +138,7 @@ class ObjectQuotas:
             self._likenesses[workload] = frozenset(used) or None
         return self._likenesses[workload]
 
-    def _needed(self, workload: WorkloadId, bounds: _Bounds | None) -> Iterator[tuple[_Bound, Mapping[str, int]]]:
+    def _needed(self, workload: WorkloadId, bounds: _Bounds | None) -> Iterator[tuple[_ObjectQuota, Mapping[str, int]]]:
         """Yield what the objects of a workload use of each of these quotas that is about them."""
         objects = self._objects(workload) if bounds else None
         if objects is None or bounds is None:
@@ -148,11 +148,11 @@ class ObjectQuotas:
                 if usage := objects.usage(namespace, bound.quota, bound.counted):
                     yield bound, usage
 
-    def _coming_to(self, cluster: ClusterName, bound: _Bound) -> Counter[str]:
+    def _coming_to(self, cluster: ClusterName, bound: _ObjectQuota) -> Counter[str]:
         """Return what placements whose objects may not exist yet will use of a quota of a cluster."""
         coming, moved = self._coming.get(cluster), self._working_plan.moved(cluster)
         if coming is None:
-            coming = self._coming[cluster] = _Coming(self._there(self._inputs.observed.clusters[cluster]))
+            coming = self._coming[cluster] = _Unmade(self._there(self._inputs.observed.clusters[cluster]))
         if coming.moved != moved:
             coming.moved = moved
             placements = {
@@ -167,7 +167,7 @@ class ObjectQuotas:
             coming.placements = placements
         return coming.usage.get((bound.namespace, bound.quota.name)) or Counter()
 
-    def _count(self, coming: _Coming, cluster: ClusterName, workload: WorkloadId, sign: int) -> None:
+    def _count(self, coming: _Unmade, cluster: ClusterName, workload: WorkloadId, sign: int) -> None:
         for bound, usage in self._needed(workload, self._bounds[cluster]):
             total = coming.usage.setdefault((bound.namespace, bound.quota.name), Counter())
             for name, amount in usage.items():

@@ -76,7 +76,7 @@ class QueuedRecord:
         return ReplicaRequest(signal=self.signal, replicas=missing, since=wait.since, cause=wait.cause, beyond=True)
 
     def waiting_on(self, before: QueuedRecord) -> QueuedRecord:
-        """Return the record with what it waits for since that last changed its class; `before` is it until now."""
+        """Return the record with the moment since which it lacks quota, or does not; `before` is it until now."""
         wait = with_kept_since(before.wait, self.wait)
         return self if wait is self.wait else replace(self, wait=wait)
 

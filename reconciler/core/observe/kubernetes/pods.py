@@ -90,7 +90,7 @@ class PodRecord:
         return self.held or self.blocked
 
     def waiting_on(self, before: PodRecord | None) -> PodRecord:
-        """Return the pod with what it waits for since that last changed from a lack of room to something else, or back.
+        """Return the pod with the moment since which it lacks room, or waits for something else.
 
         `before` is its record until now.
         """
@@ -230,7 +230,7 @@ def _shape(spec: Json, metadata: Json) -> ReplicaShape:
 
 
 def _drained(metadata: Json, status: Json) -> datetime | None:
-    """Return by when a terminating pod has left: when its grace period is over, and as much later, a minute at least.
+    """Return by when a terminating pod has left: another grace period after its own is over, and a minute at least.
 
     A pod that is disrupted makes room for another workload's, or its node is going (KEP-3329, ``DisruptionTarget``).
     """

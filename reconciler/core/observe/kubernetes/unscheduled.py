@@ -41,7 +41,7 @@ def unscheduled(wait: PodWait, since: datetime, written: datetime | None = None)
 
 
 def with_kept_since(before: Unscheduled | None, now: Unscheduled) -> Unscheduled:
-    """Return what is waited for since the class of the wait last changed, by what was waited for `before`.
+    """Return a wait with the moment since which it is a lack of room, or something else; `before` is it until now.
 
     A condition keeps its time while its reason and message change: a pod that has waited for a claim for an hour does
     not lack a GPU for that long.
