@@ -16,8 +16,11 @@ from reconciler.core.workloads.watch import ChangeEffect
 from reconciler.model.capacity import ClusterObservation, DeviceOption, DeviceRequest, ReplicaShape
 from reconciler.model.ids import ClusterName
 from reconciler.model.plan import Plan
+from reconciler.model.policy import Desired, SetDivision
 from reconciler.model.units import Resources
 from reconciler.model.workload import Json
+from tests.builders.group_bursts import SET, lacks, roomy
+from tests.builders.group_bursts import fleet as grouped_fleet
 from tests.builders.inputs import NOW, free, ledger, ordering, placement, plan, short, tenants
 from tests.builders.inputs import desired as fleet
 from tests.builders.requests import deployment, holds, manifests, record, request, wants
@@ -314,6 +317,36 @@ def test_a_request_goes_where_the_quota_lets_all_of_its_pods_in() -> None:
     assert not [change for change in made.changes if change.placement]
     (suppressed,) = made.suppressed
     assert f"quota gpus of demo: 0 of 3 {GPU} used, 3 fit" in suppressed.refusals[0].message
+
+
+def without_namespace(made: Json) -> Json:
+    return {**made, "metadata": {key: value for key, value in made["metadata"].items() if key != "namespace"}}
+
+
+def in_workspace(wanted: Desired, *namespaces: str) -> Desired:
+    workspaces = {name: replace(each, namespaces=namespaces) for name, each in wanted.workspaces.items()}
+    return replace(wanted, workspaces=workspaces)
+
+
+@pytest.mark.parametrize(("namespaces", "groups"), [(("demo",), 1), (("other",), 2), (("default", "demo"), 2)])
+def test_groups_that_name_no_namespace_count_where_their_workspace_deploys_them(
+    namespaces: tuple[str, ...], groups: int
+) -> None:
+    raw = quota("gpus", {GPUS: "40"}, namespace="demo")
+    where = roomy("worker-2", *[8] * 8, quotas={"demo": (read_resource_quota(raw),)})
+    policy = replace(ordering("worker-2"), sets=SetDivision.BY_GROUP)
+    wanted = in_workspace(grouped_fleet(without_namespace(SET), policy=policy), *namespaces)
+    assert placed(plan(lacks(8), where, wanted=wanted)) == groups
+
+
+@pytest.mark.parametrize(("namespaces", "pods"), [(("demo",), 0), (("other",), 4)])
+def test_a_request_that_names_no_namespace_counts_where_its_workspace_deploys_it(
+    namespaces: tuple[str, ...], pods: int
+) -> None:
+    asked = request("worker-2", spec=manifests(without_namespace(deployment(4))))
+    wanted = in_workspace(wants(asked), *namespaces)
+    made = plan(free("worker-1"), bounded({GPUS: "3"}), wanted=wanted, there=holds(record(asked)))
+    assert sum(change.placement.replicas for change in made.changes if change.placement) == pods
 
 
 def test_unknown_resources_use_no_quota() -> None:

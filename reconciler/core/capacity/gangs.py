@@ -81,14 +81,20 @@ class GangWorkload(ABC):
     """The replicas that its only copy counts as, where it does not divide."""
     domain: str = ""
     """The node label of which each group has to share one value by its policy; empty for none."""
+    namespace: str = ""
+    """Where its objects go that name no namespace; empty where that is unknown."""
     _known: dict[int, GangCount] = field(default_factory=dict)
-    _within: dict[str, GangWorkload] = field(default_factory=dict)
+    _within: dict[tuple[str, str], GangWorkload] = field(default_factory=dict)
 
-    def within(self, domain: str) -> GangWorkload:
-        """Return this gang with each group in one domain of a node label; the same value for the same label."""
-        gang = self._within.get(domain)
+    def within(self, namespace: str, domain: str = "") -> GangWorkload:
+        """Return this gang in a namespace, with each group in one domain of a node label, if one is given.
+
+        The same value for the same arguments.
+        """
+        gang = self._within.get((namespace, domain))
         if gang is None:
-            gang = self._within[domain] = replace(self, domain=domain, _known={}, _within={})
+            gang = replace(self, namespace=namespace, domain=domain, _known={}, _within={})
+            self._within[namespace, domain] = gang
         return gang
 
     def on(self, seen: ClusterObservation | None) -> GangWorkload:
@@ -332,8 +338,8 @@ class ManifestGang(GangWorkload):
 
     def _count(self, replicas: int) -> GangCount:
         spec = with_replicas(self.spec, replicas)
-        pods = pods_of_spec(spec, self.kinds)
-        own = [pods_of_spec(manifest, self.kinds) for manifest in _parts_of_object(spec, self.ref)]
+        pods = pods_of_spec(spec, self.kinds, self.namespace)
+        own = [pods_of_spec(manifest, self.kinds, self.namespace) for manifest in _parts_of_object(spec, self.ref)]
         number = sum(part.replicas for pods in own for part in pods.parts)
         gangs = [gang for pods in own for gang in pods.gangs] if number else pods.gangs
         return GangCount(

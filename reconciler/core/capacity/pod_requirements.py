@@ -36,7 +36,7 @@ from reconciler.core.pods.pod_affinity import pod_on_node
 from reconciler.core.pods.pod_shape import replica_shape
 from reconciler.core.pods.resource_claims import TemplateRecord, pod_claims, read_template, with_claims
 from reconciler.core.workloads import pod_template
-from reconciler.core.workloads.api_kinds import group_kind
+from reconciler.core.workloads.api_kinds import cluster_scoped, group_kind
 from reconciler.core.workloads.builtin_kinds import BUILT_IN, NO_KINDS, Kinds, kind_of
 from reconciler.core.workloads.kueue_pod_sets import object_annotations, template_annotations
 from reconciler.core.workloads.paths import at, replicas_at
@@ -238,14 +238,19 @@ def _describe_uncounted(spec: DeploySpec, strange: tuple[str, ...]) -> str:
     return f"the needs of {join_names(sources)} are unknown" if sources else ""
 
 
-def pods_of_request(request: Request, kinds: Kinds = NO_KINDS) -> ManifestPods:
-    """Read the pods of a request; `kinds` are the WorkloadKinds of the fleet repository."""
-    return pods_of_spec(request.spec, kinds)
+def pods_of_request(request: Request, kinds: Kinds = NO_KINDS, namespace: str = "") -> ManifestPods:
+    """Read the pods of a request; `kinds` and `namespace` are as in `pods_of_spec`."""
+    return pods_of_spec(request.spec, kinds, namespace)
 
 
-def pods_of_spec(spec: DeploySpec, kinds: Kinds = NO_KINDS) -> ManifestPods:
-    """Read the pods of every manifest that a step names, and name those that cannot be read."""
-    manifests = {resource.name: resource.manifest for resource in spec.manifests}
+def pods_of_spec(spec: DeploySpec, kinds: Kinds = NO_KINDS, namespace: str = "") -> ManifestPods:
+    """Read the pods of every manifest that a step names, and name those that cannot be read.
+
+    `kinds` are the WorkloadKinds of the fleet repository. Objects that name no namespace go to `namespace`
+    (`engines.deployment.target_namespace`); where that is empty, it is the one that the spec itself names, if any.
+    """
+    around = namespace or _namespace_around(spec)
+    manifests = {resource.name: _in_namespace(resource.manifest, around) for resource in spec.manifests}
     known = (*manifests.values(), *spec.referred)
     named = dict.fromkeys(step.name for step in spec.steps if step.type is StepType.MANIFEST)
     parts: list[PodSet] = []
@@ -281,10 +286,9 @@ def pods_of_spec(spec: DeploySpec, kinds: Kinds = NO_KINDS) -> ManifestPods:
             pod_sets = tuple(PodSet(shape=shape, replicas=number) for shape, number in apart.loose)
         loose += pod_sets
     shared += compute_domains(claiming, (manifests[name] for name in named if name in manifests))
-    around = _namespace_around(spec)
 
     def completed(shape: ReplicaShape) -> ReplicaShape:
-        return reject_mixed_rules(within_namespace(shape, around), pods)
+        return reject_mixed_rules(shape, pods)
 
     return ManifestPods(
         parts=tuple(replace(part, shape=completed(part.shape)) for part in parts),
@@ -307,17 +311,19 @@ def _namespace_around(spec: DeploySpec) -> str:
     return next((name for name in named if isinstance(name, str) and name and not has_expression(name)), "")
 
 
-def within_namespace(shape: ReplicaShape, namespace: str) -> ReplicaShape:
-    """Return a shape whose pods go to a namespace where they name none; the same object where they name one."""
-    if not namespace or all(stated.namespace for stated in shape.admission):
-        return shape
-    admission = (each if each.namespace else each._replace(namespace=namespace) for each in shape.admission)
-    return replace(shape, admission=tuple(admission))
+def _in_namespace(manifest: Mapping[str, Json], namespace: str) -> Mapping[str, Json]:
+    """Return an object as it is deployed to a namespace; the same object where it names one, or has none."""
+    metadata = manifest.get("metadata")
+    if not namespace or not isinstance(metadata, Mapping) or metadata.get("namespace"):
+        return manifest
+    if cluster_scoped(group_kind(manifest)):
+        return manifest
+    return {**manifest, "metadata": {**metadata, "namespace": namespace}}
 
 
-def largest_shape(spec: DeploySpec, kinds: Kinds) -> ReplicaShape | None:
+def largest_shape(spec: DeploySpec, kinds: Kinds, namespace: str = "") -> ReplicaShape | None:
     """Return the shape of the pods of a spec with the most GPUs, which stand for the replica; None without any."""
-    return max((part.shape for part in pods_of_spec(spec, kinds).parts), key=gpus_of_pod, default=None)
+    return max((part.shape for part in pods_of_spec(spec, kinds, namespace).parts), key=gpus_of_pod, default=None)
 
 
 def pod_shape(

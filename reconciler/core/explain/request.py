@@ -9,6 +9,7 @@ from reconciler.core.decide.candidates import gang_health
 from reconciler.core.decide.candidates.finder import CandidateFinder
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
+from reconciler.core.engines.deployment import target_namespace
 from reconciler.core.explain.placement_notes import notes_by_placement
 from reconciler.core.explain.pod_additions import describe_additions, describe_prerequisites
 from reconciler.core.explain.request_state import RequestState, state_of_request, suppressed_by_request
@@ -47,7 +48,7 @@ def explain_request(record: RequestRecord, inputs: PassInput, plan: Plan) -> Exp
         assessments=assessments,
         suppressed=held,
         conclusion=(
-            *_conclusion(stands, assessments, held, pods_of_request(record.request, inputs.desired.kinds)),
+            *_conclusion(stands, assessments, held, _pods(record, inputs)),
             *describe_partial_gangs(inputs, stands.placements),
             *describe_start(workload, inputs, plan),
             *_describe_additions(record, inputs, assessments),
@@ -63,8 +64,14 @@ def _describe_additions(record: RequestRecord, inputs: PassInput, assessments: S
     for assessment in assessments:
         seen = inputs.observed.clusters.get(assessment.cluster)
         if seen is not None:
-            requirements = request_requirements(record.request, seen, kinds=inputs.desired.kinds)
+            requirements = request_requirements(record.request, seen, _pods(record, inputs))
             yield from describe_additions(seen, (part.shape for part in requirements.parts))
+
+
+def _pods(record: RequestRecord, inputs: PassInput) -> ManifestPods:
+    request, workspace = record.request, inputs.desired.workspaces.get(record.request.workspace)
+    namespace = target_namespace(request.spec, workspace) if workspace is not None else ""
+    return pods_of_request(request, inputs.desired.kinds, namespace)
 
 
 def _conclusion(

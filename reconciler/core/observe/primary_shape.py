@@ -11,7 +11,7 @@ from dataclasses import replace
 from operator import is_
 
 from reconciler.core.capacity.included_admission import brings_bounds
-from reconciler.core.capacity.pod_requirements import largest_shape, pods_of_spec, within_namespace
+from reconciler.core.capacity.pod_requirements import largest_shape, pods_of_spec
 from reconciler.core.engines.deployment import target_namespace
 from reconciler.core.workloads.builtin_kinds import Kinds
 from reconciler.model.capacity import ReplicaShape, WorkloadObservation
@@ -71,9 +71,7 @@ def template_admission(template: WorkloadTemplate, workspace: Workspace, kinds: 
     basis, known = (template.spec, workspace, kinds), _KNOWN.get(id(template.spec))
     if known is not None and all(map(is_, known[0], basis)):
         return known[1]
-    largest = largest_shape(template.spec, kinds)
-    if largest is not None:
-        largest = within_namespace(largest, target_namespace(template.spec, workspace))
+    largest = largest_shape(template.spec, kinds, target_namespace(template.spec, workspace))
     if len(_KNOWN) >= _MOST_KNOWN:
         _KNOWN.clear()
     answer = () if largest is None else largest.admission

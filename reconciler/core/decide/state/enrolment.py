@@ -26,6 +26,7 @@ from reconciler.core.capacity.pod_requirements import (
 )
 from reconciler.core.capacity.units import PlacementUnit, gang_of_request, unit_of_request
 from reconciler.core.engines import engine
+from reconciler.core.engines.deployment import target_namespace
 from reconciler.core.fleet.admission import DEFAULT_DURATION
 from reconciler.core.fleet.cluster_order import ClusterOrder
 from reconciler.core.fleet.prerequisites import prerequisites
@@ -294,7 +295,7 @@ def _entry(
         default_duration=request_duration(request, limits),
         to_primary=True,
     )
-    pods = pods_of_request(request, declared)
+    pods = pods_of_request(request, declared, target_namespace(request.spec, workspace))
     needs = request_requirements(request, pods=pods)
     gang = gang_of_request(request, pods, needs, workspace)
     return EnrolledRequest(

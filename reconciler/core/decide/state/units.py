@@ -7,6 +7,7 @@ from reconciler.core.capacity.gangs import GangWorkload, gang_workloads
 from reconciler.core.capacity.pod_requirements import PodRequirements
 from reconciler.core.capacity.units import PlacementUnit, unit_of
 from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.engines.deployment import target_namespace
 from reconciler.model.demand import Demand
 from reconciler.model.ids import WorkloadId
 from reconciler.model.placement import Placement
@@ -28,8 +29,10 @@ def gang_of(inputs: PassInput, workload: WorkloadId, placement: Placement | None
         return None
     gang = gangs.get(workload) or chart_gang(template, kinds, demand, placement)
     policy = inputs.desired.policies.get(workload)
-    domain = policy.required_domain if policy is not None else ""
-    return gang.within(domain) if domain and gang is not None else gang
+    if gang is None:
+        return None
+    namespace = target_namespace(template.spec, inputs.desired.workspaces[template.workspace])
+    return gang.within(namespace, policy.required_domain if policy is not None else "")
 
 
 def unit_of_workload(inputs: PassInput, workload: WorkloadId, placement: Placement | None = None) -> PlacementUnit:
