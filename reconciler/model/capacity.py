@@ -158,7 +158,13 @@ class ReplicaShape:
 
     @property
     def recorded(self) -> ReplicaShape:
-        """The shape without `who`, `unstated` and `admission`, which are read for each decision and never recorded."""
+        """The shape without `who`, `unstated`, `admission` and the labels that may be added to its pods.
+
+        Those are read for each decision and never recorded.
+        """
+        rules = self.rules
+        if rules is not None and rules.added:
+            return replace(self, rules=replace(rules, added=()), who=(), unstated=None, admission=())
         known = self.who or self.unstated or self.admission
         return replace(self, who=(), unstated=None, admission=()) if known else self
 

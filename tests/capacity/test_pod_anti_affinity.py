@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from reconciler.core.capacity.cluster import ClusterCapacity
+from reconciler.core.capacity.pod_requirements import largest_shape
 from reconciler.core.observe.observation_file import read
 from reconciler.core.pods.pod_shape import replica_shape
+from reconciler.core.workloads.builtin_kinds import NO_KINDS
 from reconciler.model.action import Action
-from reconciler.model.capacity import ClusterObservation
+from reconciler.model.capacity import ClusterObservation, ReplicaShape
 from reconciler.model.plan import Plan
 from reconciler.model.policy import Availability
 from reconciler.model.workload import Json
@@ -20,9 +22,9 @@ from tests.builders.plans import begun
 from tests.builders.pod_rules import HOST, LABELS, ZONE, apart, counted, node, other, pod, seen, term, why_not
 from tests.builders.requests import deployment, holds, manifests, record, request, wants
 from tests.builders.subsets import RENTED, fleet, out, with_pods
-from tests.builders.workload_kinds import lws
+from tests.builders.workload_kinds import SAMPLES, lws
 from tests.capacity.test_exclusive_topology import EIGHT, jobs, marked, racks
-from tests.fakes.kube_scheduler import Raw
+from tests.fakes.kube_scheduler import REQUIRED, Raw
 from tests.spread.test_subset_pods import pods as pod_template
 
 GROUP_KEY = "leaderworkerset.sigs.k8s.io/group-key"
@@ -239,3 +241,48 @@ pools:
     room = ClusterCapacity(found)
     assert room.count(counted_shape(LABELS), 99) == 8
     assert room.count(counted_shape({"app": "web"}), 99) == 16
+
+
+RAY, TORCH = SAMPLES["RayCluster"][0], SAMPLES["PyTorchJob"][0]
+
+
+def made_by(manifest: Json) -> ReplicaShape:
+    shape = largest_shape(manifests(manifest), NO_KINDS)
+    assert shape is not None
+    return shape
+
+
+@pytest.mark.parametrize(
+    ("manifest", "labels", "kept"),
+    [
+        (RAY, {"ray.io/node-type": "worker"}, True),  # which KubeRay adds; the table of kinds does not have it
+        (RAY, {"ray.io/cluster": "model"}, True),
+        (RAY, {"ray.io/cluster": "other"}, False),
+        (RAY, {"app": "redis"}, False),
+        (RAY, {"training.kubeflow.org/job-name": "model"}, False),
+        (TORCH, {"training.kubeflow.org/replica-type": "worker"}, True),
+        (TORCH, {"training.kubeflow.org/job-name": "model", "training.kubeflow.org/replica-type": "master"}, True),
+        (TORCH, {"training.kubeflow.org/job-name": "model", "app": "other"}, False),
+        (SAMPLES["JobSet"][0], {"jobset.sigs.k8s.io/replicatedjob-name": "workers"}, True),
+        (TORCH, {"org/job-name": "model"}, False),
+        (deployment(), {"job-name": "model"}, False),
+    ],
+)
+def test_labels_that_an_operator_may_add_to_pods_count_for_those_that_keep_them_off(
+    manifest: Json, labels: dict[str, str], kept: bool
+) -> None:
+    there = other({"app": "theirs"}, keeps=[term(HOST, labelSelector={"matchLabels": labels}, namespaceSelector={})])
+    room = ClusterCapacity(seen([node("a", 8, pods=[there])]))
+    assert (room.count(made_by(manifest), 1) == 0) is kept
+
+
+def test_replicas_on_their_way_may_have_labels_that_their_operator_adds() -> None:
+    rule = term(HOST, labelSelector={"matchLabels": {"ray.io/node-type": "worker"}}, namespaceSelector={})
+    lone = pod(affinity={"podAntiAffinity": {REQUIRED: [rule]}})
+    shape = replica_shape(lone["spec"], {"labels": lone["labels"], "namespace": lone["namespace"]})
+    room = ClusterCapacity(seen([node("a", 8), node("b", 8)]))
+    assert room.count(shape, 9) == 9
+    room.take(made_by(deployment()), 1)
+    assert room.count(shape, 9) == 9
+    room.take(made_by(RAY), 1)
+    assert room.count(shape, 9) == 0

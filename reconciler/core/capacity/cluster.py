@@ -592,10 +592,11 @@ class ClusterCapacity:
     def _moving_pods(self) -> list[PodOnNode | None]:
         """List the pods that are on their way or leaving, each kind once; None where nobody knows what they are."""
         pods: list[PodOnNode | None] = [
-            PodOnNode(rules.namespace, labels=rules.labels, ports=rules.ports) for rules in self._moving
+            PodOnNode(rules.namespace, labels=rules.labels, ports=rules.ports, added=rules.added)
+            for rules in self._moving
         ]
         for who in self._plain:
-            pods += [PodOnNode(pod.namespace, labels=pod.labels) for pod in who] or [None]
+            pods += [PodOnNode(pod.namespace, labels=pod.labels, added=pod.added) for pod in who] or [None]
         return pods
 
     def _count(self, shape: ReplicaShape, limit: int) -> int:

@@ -27,7 +27,15 @@ from reconciler.core.pods.pod_shape import replica_shape
 from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.core.workloads.builtin_kinds import BUILT_IN, Kinds, kind_of
 from reconciler.core.workloads.paths import at
-from reconciler.core.workloads.pods import PodTemplateSite, TemplatePods, group_count, pod_metadata, read_pods
+from reconciler.core.workloads.pods import (
+    PodTemplateSite,
+    TemplatePods,
+    added_labels,
+    group_count,
+    has_whole_labels,
+    pod_metadata,
+    read_pods,
+)
 from reconciler.model.capacity import ClusterObservation, ReplicaShape
 from reconciler.model.kubernetes.requirements import Requirement, Requirements
 from reconciler.model.kubernetes.scheduling import PodIdentity, PodOnNode
@@ -264,16 +272,17 @@ def read_exclusive_topology(manifest: Mapping[str, Json], kinds: Kinds) -> Exclu
 def template_identities(manifest: Mapping[str, Json], place: PodTemplateSite) -> tuple[PodIdentity, ...]:
     """Return the identities of a template's pods for pod rules, with the labels that identify groups.
 
-    The value of a group's key is unknown beforehand, and equal to no existing one.
+    The value of a group's key is unknown beforehand, and equal to no existing one. Operators may add the labels that
+    the table of kinds has of their pods, and others of their own domain.
     """
     (identity,) = pod_identities(pod_metadata(manifest, place))
     kind = BUILT_IN.get(group_kind(manifest))
     marks = {kind.group_key: ""} if kind is not None and kind.group_key else {}
     if kind is not None and kind.subgroup_key and at(manifest, (*_GROUP, "subGroupPolicy")):
         marks |= {kind.subgroup_key: ""}
-    return (
-        (identity._replace(labels=tuple(sorted({**dict(identity.labels), **marks}.items()))),) if marks else (identity,)
-    )
+    known, added = ({}, ()) if has_whole_labels(manifest, place) else added_labels(manifest)
+    labels = {**known, **dict(identity.labels), **marks}
+    return (identity._replace(labels=tuple(sorted(labels.items())), added=added),)
 
 
 def subgroup_of(size: int, subgroup: int, worker: int) -> int:

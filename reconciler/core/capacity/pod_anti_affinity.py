@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from reconciler.core.capacity.cluster_cache import ClusterCache
+from reconciler.core.pods.label_selectors import meets
 from reconciler.core.pods.namespaces import in_namespaces
 from reconciler.model.capacity import ClusterObservation, ReplicaShape
-from reconciler.model.kubernetes.requirements import all_met
 from reconciler.model.kubernetes.scheduling import AntiAffinityTerm, PodIdentity, PodOnNode, PodRule, PodRules
 
 Domain = tuple[str, str]
@@ -94,9 +94,9 @@ def _terms_on_node(pods: Iterable[PodOnNode], *labels: Mapping[str, str]) -> dic
 
 
 def _selects(rule: AntiAffinityTerm, pods: Iterable[PodIdentity]) -> bool:
-    """Return whether a term matches any of these pods; a pod of unknown namespace may match."""
+    """Return whether a term may match any of these pods: their namespace, or labels added to them, may be unknown."""
     return any(
         in_namespaces(rule.namespaces, rule.namespace_selector, "", who.namespace) is not False
-        and all_met(rule.selector, dict(who.labels))
+        and meets(rule.selector, who) is not False
         for who in pods
     )

@@ -349,7 +349,11 @@ def pod_shape(
         for stated in shape.admission
     )
     who = template_identities(manifest, pods_made.place)
-    return with_manifest_claims(replace(shape, who=who, admission=admission), pods_made, manifest, others)
+    rules = shape.rules
+    if rules is not None and who[0].added:
+        known = {key for key, _ in who[0].labels} - {key for key, _ in rules.labels}
+        rules = replace(rules, added=tuple(sorted({*who[0].added, *known})))
+    return with_manifest_claims(replace(shape, who=who, rules=rules, admission=admission), pods_made, manifest, others)
 
 
 RUNTIME_REMEDY = (

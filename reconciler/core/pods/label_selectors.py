@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from dataclasses import replace
+from functools import partial
 
 from reconciler.core.pods.namespaces import in_namespaces
 from reconciler.model.capacity import ReplicaShape
-from reconciler.model.kubernetes.requirements import NOTHING, all_met
-from reconciler.model.kubernetes.scheduling import HostPort, PodOnNode, PodRule, PodRules
+from reconciler.model.kubernetes.requirements import NOTHING, Requirement, all_met, may_meet
+from reconciler.model.kubernetes.scheduling import HostPort, PodIdentity, PodOnNode, PodRule, PodRules
 from reconciler.text.wording import join_names
 
 _ANY = HostPort(port=0).address
@@ -18,9 +19,27 @@ _MIXED = "wants {} among pods of several kinds, which cannot be counted together
 def applies(rule: PodRule, rules: PodRules, pod: PodOnNode) -> bool | None:
     """Return whether a rule applies to a pod; None where a label or a namespace that is unknown decides that."""
     within = in_namespaces(rule.namespaces, rule.namespace_selector, rules.namespace, pod.namespace)
-    if within is False or not all_met(rule.selector, dict(pod.labels)):
+    met = meets(rule.selector, pod) if within is not False else False
+    if met is False:
         return False
-    return None if rule.wide else within
+    return None if rule.wide or met is None else within
+
+
+def meets(selector: Iterable[Requirement], pod: PodIdentity | PodOnNode) -> bool | None:
+    """Return whether a pod meets a selector; None where that depends on labels that its controllers may add."""
+    if not pod.added:
+        return all_met(selector, dict(pod.labels))
+    return may_meet(selector, dict(pod.labels), partial(_may_be_added, pod.added))
+
+
+def _may_be_added(added: Iterable[str], key: str) -> bool:
+    """Return whether a key is one of those that controllers add, or of a domain of theirs."""
+    domain = key.rpartition("/")[0]
+    for each in added:
+        own, is_domain = each.removesuffix("/"), each.endswith("/") and "." in domain
+        if key == each or (is_domain and (f".{domain}".endswith(f".{own}") or own.endswith(f".{domain}"))):
+            return True
+    return False
 
 
 def ports_conflict(mine: Iterable[HostPort], theirs: Iterable[HostPort]) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from reconciler.core.expressions.dialect import has_expression
 from reconciler.core.pods.pod_admission import QUEUE_LABEL
 from reconciler.core.workloads.api_kinds import group_kind
-from reconciler.core.workloads.builtin_kinds import NO_KINDS, Kinds, kind_of
+from reconciler.core.workloads.builtin_kinds import BUILT_IN, NO_KINDS, Kinds, kind_of
 from reconciler.core.workloads.paths import at, items, located, within
 from reconciler.core.workloads.podless_kinds import makes_no_pods
 from reconciler.model.kubernetes.workload_kind import EACH, Count, Path, PodTemplate, WorkloadKind
@@ -16,6 +16,8 @@ from reconciler.model.workload import Json
 from reconciler.text.findings import Loc
 
 _NVIDIA = "nvidia.com/gpu"
+_SIGS = ".x-k8s.io", ".sigs.k8s.io"
+"""How API groups and labels of projects of Kubernetes' SIGs end."""
 _KUBERNETES = frozenset({"", "apps", "batch"})
 """API groups whose pods are made by Kubernetes' own controllers."""
 
@@ -137,6 +139,30 @@ def has_whole_labels(manifest: Mapping[str, Json], place: PodTemplateSite) -> bo
     group = group_kind(manifest).partition("/")[0]
     stated = _stated_labels(manifest, place).items()
     return group in _KUBERNETES and not any(has_expression(f"{key}{value}") for key, value in stated)
+
+
+def added_labels(manifest: Mapping[str, Json]) -> tuple[Mapping[str, str], tuple[str, ...]]:
+    """Return the labels that an operator adds to the pods of an object, as far as the table of kinds has them.
+
+    The second value are the keys of others that it may add, as in `PodIdentity.added`: those of the table, and all of
+    the domain of its API group.
+    """
+    name = group_kind(manifest)
+    kind, own, group = BUILT_IN.get(name), at(manifest, ("metadata", "name")), name.partition("/")[0]
+    keys, known = {f"{group}/"}, dict[str, str]()
+    if group.endswith(_SIGS[0]) and not (kind is not None and kind.subgroup_key):  # which has all that matter
+        keys.add(f"{group.removesuffix(_SIGS[0])}{_SIGS[1]}/")
+    for mark in kind.marks if kind is not None else ():
+        keys |= {mark.label, *(key for key, _ in mark.beside)}
+        if kind is not None and len(kind.marks) == 1:
+            known |= dict(mark.beside)
+            if not mark.made_up and isinstance(own, str) and not has_expression(own):
+                known[mark.label] = own
+    if kind is not None:
+        keys |= {label for part in kind.scaled_as for label in part.labels}
+        if kind.together is not None:
+            keys |= {kind.together.label, *(kind.together.leader or ())[:1]}
+    return known, tuple(sorted(keys - known.keys() - {"", "/"}))
 
 
 def _stated_labels(manifest: Mapping[str, Json], place: PodTemplateSite) -> Mapping[str, Json]:

@@ -32,6 +32,9 @@ class PodIdentity(NamedTuple):
     labels: Labels
     namespace: str = ""
     """Empty where unknown."""
+    added: tuple[str, ...] = ()
+    """Keys of labels that its controllers may add, with any value; one that ends in a slash is a domain, of which they
+    may add all keys, those of domains below and above it included."""
 
 
 class AntiAffinityTerm(NamedTuple):
@@ -59,6 +62,8 @@ class PodOnNode(NamedTuple):
     """Terms of its required anti-affinity."""
     expected: bool = False
     """Whether the node is only nominated for the pod, which the scheduler counts both as there and as not there."""
+    added: tuple[str, ...] = ()
+    """As in `PodIdentity`, of a pod that is on its way."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +115,8 @@ class PodRules:
     """Topology spread constraints."""
     ports: tuple[HostPort, ...] = ()
     """Host ports, each bound once on a node."""
+    added: tuple[str, ...] = ()
+    """As in `PodIdentity`."""
 
     @property
     def all(self) -> tuple[PodRule, ...]:
