@@ -306,6 +306,7 @@ SCALED_BELOW = [
     if (kind := BUILT_IN[group_kind(SAMPLES[name][0])]).scaled_below
     for change in (
         *({"spec": {path[-1]: True}} for path in kind.suspended),
+        *({"metadata": {"annotations": {kind.stopped: word}}} for word in ("true", "True") if kind.stopped),
         *({"status": status} for results in ENDED.get(kind.name, ()) for status, _ in results),
         *({"status": status} for status in ENDING.get(kind.name, ())),
     )
@@ -320,7 +321,8 @@ def test_what_is_left_of_an_object_that_has_ended_or_is_suspended_asks_for_nothi
     below = next((BUILT_IN[each] for each in kind.made), BUILT_IN["apps/StatefulSet"])
     version = f"{below.group}/{below.versions[0]}"
     labels = belonging(kind, raw, "any")["metadata"]["labels"]
-    home = Home({**raw, "spec": {**raw["spec"], **change.get("spec", {})}, "status": change.get("status", {})})
+    parts = {part: {**raw.get(part, {}), **change.get(part, {})} for part in ("metadata", "spec", "status")}
+    home = Home({**raw, **parts})
     home.put(made("model-bcdfg", version=version, kind=below.kind, owner=owner, replicas=2, labels=labels))
     home.pods(pod("p", owner=(below.kind, "model-bcdfg"), version=version, labels=labels, waits=NO_GPU))
     assert home.counts == (0, 0, 0)

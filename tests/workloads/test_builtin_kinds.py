@@ -88,6 +88,14 @@ def test_what_is_suspended_makes_no_pods_unless_kueue_will_wake_it(made: Json, w
     assert by_gpus(pods(queued)) == by_gpus(pods(made))
 
 
+@pytest.mark.parametrize("name", ["InferenceService", "LLMInferenceService"])
+def test_what_is_stopped_makes_no_pods_whatever_its_queue(name: str):
+    made, _ = SAMPLES[name]
+    metadata = {"labels": {KUEUE: "gpus"}, "annotations": {"serving.kserve.io/stop": "true"}}
+    assert pods(made).parts
+    assert pods(made | {"metadata": made["metadata"] | metadata}).parts == ()
+
+
 def test_a_set_of_two_groups_of_four_runs_group_by_group():
     (gang,) = pods(lws(leader=1)).gangs
     assert (gang.groups, gang.size, gang.least) == (2, 4, 4)

@@ -468,6 +468,10 @@ _SERVERS = (
 """The fields of a predictor that are the container of a model server."""
 
 
+_STOP = "serving.kserve.io/stop"
+"""The annotation of `GetForceStopRuntime` in pkg/utils/utils.go of KServe, in any case of letters."""
+
+
 def serving() -> Iterator[WorkloadKind]:
     """Describe the services of KServe."""
     checked = "KServe aaac4e2 (2026-08-21)"
@@ -482,6 +486,7 @@ def serving() -> Iterator[WorkloadKind]:
             _component("transformer", optional=True),
             _component("explainer", ("art",), optional=True),
         ),
+        stopped=_STOP,
         scaled_below=True,  # the autoscaler is its Deployment's, or Knative's
         revisions="serving.knative.dev/configuration",
         unqueued=True,
@@ -507,6 +512,7 @@ def serving() -> Iterator[WorkloadKind]:
             ),
         ),
         together=Group(called="service"),
+        stopped=_STOP,
         made=("leaderworkerset.x-k8s.io/LeaderWorkerSet",),
         scaled_below=True,
         divides=True,

@@ -292,11 +292,19 @@ def _requirements(stated: Mapping[str, Json]) -> Json:
 
 def is_suspended(manifest: Mapping[str, Json], kind: WorkloadKind) -> bool:
     """Return whether an object is suspended, by its owner or by Kueue."""
-    return any(at(manifest, field_path) is True for field_path in kind.suspended)
+    return _is_stopped(manifest, kind) or any(at(manifest, field_path) is True for field_path in kind.suspended)
+
+
+def _is_stopped(manifest: Mapping[str, Json], kind: WorkloadKind) -> bool:
+    """Return whether the owner of an object has stopped it by an annotation."""
+    annotation = at(manifest, ("metadata", "annotations", kind.stopped)) if kind.stopped else None
+    return str(annotation).lower() == "true"
 
 
 def stays_suspended(manifest: Mapping[str, Json], kind: WorkloadKind) -> bool:
-    """Return whether an object is suspended and not in a queue of Kueue, which resumes it."""
+    """Return whether an object is suspended and not in a queue of Kueue, which resumes it, or stopped."""
+    if _is_stopped(manifest, kind):
+        return True
     return at(manifest, ("metadata", "labels", QUEUE_LABEL)) is None and is_suspended(manifest, kind)
 
 

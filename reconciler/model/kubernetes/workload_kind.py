@@ -175,6 +175,9 @@ class WorkloadKind:
     together: Group | None = None
     suspended: tuple[Path, ...] = ()
     """Fields that suspend an object when true: it makes no pods then."""
+    stopped: str = ""
+    """The annotation that stops an object when it is ``true``, so that it makes no pods, and that no queue takes away;
+    empty for none."""
     unknown: tuple[Path, ...] = ()
     """Fields with which an object makes one group of pods, of unknown size beforehand; for a ``*`` in any item."""
     made: tuple[str, ...] = ()
