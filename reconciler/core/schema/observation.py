@@ -357,8 +357,9 @@ class ObservationFile(Strict):
     @classmethod
     def _refuse_repeated_quotas(cls, given: list[ResourceQuotaFile]) -> list[ResourceQuotaFile]:
         """Refuse two quotas of one name in a namespace, one of which would bound nothing."""
-        names = [(quota.namespace, quota.name) for quota in given]
-        repeated = next((name for place, name in enumerate(names) if name in names[:place]), None)
-        if repeated is not None:
-            raise refusal(f"has quota {repeated[1]} of {repeated[0]} twice", "give each its own name")
+        names = set[tuple[str, str]]()
+        for quota in given:
+            if (quota.namespace, quota.name) in names:
+                raise refusal(f"has quota {quota.name} of {quota.namespace} twice", "give each its own name")
+            names.add((quota.namespace, quota.name))
         return given
