@@ -117,6 +117,33 @@ COMPONENTS = {
             )
             for name in ("operator", "adapter")
         ),
+        Component(
+            name="kuberay-operator",
+            module="kuberay",
+            package="github.com/ray-project/kuberay/ray-operator",
+            target=PLATFORM,
+        ),
+        Component(
+            name="training-operator",
+            module="training-operator",
+            package="github.com/kubeflow/training-operator/cmd/training-operator.v1",
+            target=PLATFORM,
+        ),
+        Component(
+            name="mpi-operator",
+            module="mpi-operator",
+            package="github.com/kubeflow/mpi-operator/cmd/mpi-operator",
+            target=PLATFORM,
+        ),
+        *(
+            Component(
+                name=f"volcano-{name}",
+                module="volcano",
+                package=f"volcano.sh/volcano/cmd/{name}",
+                target=PLATFORM,
+            )
+            for name in ("controller-manager", "scheduler")
+        ),
         # They ask the rules of a project: programs of ours, with the project's own functions. After Kueue and KEDA,
         # with which they share packages.
         *(

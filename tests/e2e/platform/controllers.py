@@ -93,6 +93,8 @@ class Controller:
     certificate is there."""
     flags: tuple[str, ...] = ("--config={configuration}",)
     """Its arguments, with the path of its configuration and the ports of its health and its webhooks."""
+    ready: str = "http://127.0.0.1:{health}/readyz"
+    """Where it says that it is ready."""
     afterwards: str = ""
     """A Kustomization of objects that its webhooks have to let in; empty for none."""
     settings: Mapping[str, Json] = field(default_factory=dict)
@@ -105,9 +107,9 @@ class Controller:
         released = sources(pinned(self.name))
         return released.reason if isinstance(released, Missing) else ""
 
-    def start(self, cluster: Cluster, home: Path) -> Started:
-        """Install it and start it; returns when its webhooks answer."""
-        return _Running(self, cluster, home)
+    def start(self, cluster: Cluster, home: Path, environment: Mapping[str, str] | None = None) -> Started:
+        """Install it and start it, with more variables if given; returns when its webhooks answer."""
+        return _Running(self, cluster, home, environment or {})
 
 
 LEADER_WORKER_SET = Controller(name="lws", kinds=("leaderworkerset.x-k8s.io/v1", "leaderworkersets"))
@@ -143,6 +145,34 @@ TRAINER = Controller(
     flags=("--health-probe-bind-address=127.0.0.1:{health}", "--webhook-server-port={port}"),
     afterwards="manifests/overlays/runtimes",
 )
+KUBERAY = Controller(
+    name="kuberay-operator",
+    kinds=("ray.io/v1", "rayclusters", "rayjobs"),
+    certifies=False,
+    flags=("--health-probe-bind-address=127.0.0.1:{health}", "--metrics-addr=0", "--enable-leader-election=false"),
+)
+TRAINING_OPERATOR = Controller(
+    name="training-operator",
+    kinds=("kubeflow.org/v1", "jaxjobs", "mpijobs", "paddlejobs", "pytorchjobs", "tfjobs", "xgboostjobs"),
+    overlay="manifests/overlays/standalone",
+    # As Trainer has it, which came out of it.
+    certificates=TRAINER.certificates,
+    stamp=TRAINER.stamp,
+    flags=(
+        "--health-probe-bind-address=127.0.0.1:{health}",
+        "--metrics-bind-address=0",
+        "--webhook-server-port={port}",
+    ),
+)
+MPI_OPERATOR = Controller(
+    name="mpi-operator",
+    kinds=("kubeflow.org/v2beta1", "mpijobs"),
+    overlay="manifests/overlays/standalone",
+    certifies=False,
+    flags=("-alsologtostderr", "--lock-namespace=mpi-operator"),
+    # It has no flag for the port.
+    ready="http://127.0.0.1:8080/healthz",
+)
 
 QUEUED = (LEADER_WORKER_SET, JOB_SET, TRAINER, KUEUE)
 """Kueue with all whose kinds it queues: it looks for these when it starts, and admits none that comes before."""
@@ -160,7 +190,7 @@ def example(controller: Controller, path: str, kind: str = "") -> str:
 class _Running:
     """A controller on one cluster, running until `stop`."""
 
-    def __init__(self, controller: Controller, cluster: Cluster, home: Path) -> None:
+    def __init__(self, controller: Controller, cluster: Cluster, home: Path, environment: Mapping[str, str]) -> None:
         """Install it, start it, and return when its webhooks answer."""
         self._controller, self._cluster, self._home = controller, cluster, home
         self._processes = Processes(home)
@@ -181,7 +211,7 @@ class _Running:
         self._processes.run(
             controller.name,
             [program(controller.name), *(flag.format(**given) for flag in controller.flags)],
-            {"KUBECONFIG": str(self._account(objects)), "TMPDIR": str(home)},
+            {"KUBECONFIG": str(self._account(objects)), "TMPDIR": str(home), **environment},
         )
         try:
             if controller.certifies:
@@ -286,7 +316,7 @@ class _Running:
     def _ready(self) -> bool:
         self._processes.alive()
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self._health}/readyz", timeout=5):
+            with urllib.request.urlopen(self._controller.ready.format(health=self._health), timeout=5):
                 pass
         except (OSError, urllib.error.URLError):
             return False
@@ -294,14 +324,17 @@ class _Running:
 
 
 def apply(cluster: Cluster, objects: list[Json]) -> None:
-    """Apply objects as the administrator."""
+    """Apply objects as the administrator; kubectl refuses to be given none."""
+    if not objects:
+        return
     text = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
     cluster.kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", stdin=text)
 
 
 def login(cluster: Cluster, deployment: Json, home: Path) -> Path:
     """Write a kubeconfig with the account of a Deployment."""
-    account = deployment["spec"]["template"]["spec"]["serviceAccountName"]
+    spec = deployment["spec"]["template"]["spec"]
+    account = spec.get("serviceAccountName") or spec["serviceAccount"]  # its former name
     namespace = deployment["metadata"]["namespace"]
     token = cluster.kubectl("create", "token", account, f"--namespace={namespace}", "--duration=8h").strip()
     access, name = cluster.access, cluster.name

@@ -8,17 +8,17 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import yaml
 
 from tests.e2e import flux
-from tests.e2e.api_server import Json, Refused
+from tests.e2e.api_server import Json
 from tests.e2e.control_plane import Cluster
 from tests.e2e.flux import Flux
 from tests.e2e.platform.controllers import Startable, Started
+from tests.e2e.platform.pods import end_pod, runs
 
 if TYPE_CHECKING:
     from tests.e2e.conftest import Fleet
@@ -247,19 +247,19 @@ class Lender:
 
     def running(self, cluster: Cluster) -> set[str]:
         """Name the pods of the namespace that run in a cluster and are to stay."""
-        return {pod["metadata"]["name"] for pod in self.pods(cluster) if _runs(pod)}
+        return {pod["metadata"]["name"] for pod in self.pods(cluster) if runs(pod)}
 
     def end_pods(self, cluster: Cluster, exit_code: int = 0) -> None:
         """Have the pods of the namespace that run in a cluster now end, as their kubelets would say.
 
         Returns when the API server says so of each: pods that begin in the meantime run on.
         """
-        ending = {pod["metadata"]["uid"] for pod in self.pods(cluster) if _runs(pod)}
+        ending = {pod["metadata"]["uid"] for pod in self.pods(cluster) if runs(pod)}
 
         def have_ended() -> bool:
-            left = [pod for pod in self.pods(cluster) if pod["metadata"]["uid"] in ending and _runs(pod)]
+            left = [pod for pod in self.pods(cluster) if pod["metadata"]["uid"] in ending and runs(pod)]
             for pod in left:
-                _end(cluster, pod, exit_code)
+                end_pod(cluster, pod, exit_code)
             return not left
 
         self.until_at(cluster, have_ended, "the pods do not end")
@@ -278,27 +278,6 @@ def _with_more(template: str, beside: Sequence[Json], spec: Json) -> str:
         written["spec"]["steps"].append({"name": name, "type": "manifest"})
     written["spec"] |= spec
     return yaml.safe_dump(written)
-
-
-def _runs(pod: Json) -> bool:
-    """Tell whether a pod runs and is not about to go."""
-    return pod["status"].get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"]
-
-
-def _end(cluster: Cluster, pod: Json, exit_code: int) -> None:
-    """Say as a kubelet that the containers of a running pod have ended, unless somebody has written it since."""
-    moment = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    phase, reason = ("Failed", "Error") if exit_code else ("Succeeded", "Completed")
-    ended = {"terminated": {"exitCode": exit_code, "finishedAt": moment, "reason": reason}}
-    statuses = [{**each, "ready": False, "state": ended} for each in pod["status"]["containerStatuses"]]
-    metadata = pod["metadata"]
-    path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}/status"
-    read = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
-    try:
-        cluster.call("PATCH", path, {"metadata": read, "status": {"phase": phase, "containerStatuses": statuses}})
-    except Refused as refused:
-        if refused.status not in (404, 409):  # it is gone, or was written to: it is looked at once more
-            raise
 
 
 def _administrator(target: Path, *clusters: Cluster) -> None:

@@ -164,6 +164,10 @@ _BEGINS = re.compile(
 )
 """Where the words of a plugin begin: behind those of the controller and the API server, and a bracket."""
 _CONTROLLER = re.compile(r"(?:Error creating|create Pod \S+ in StatefulSet \S+ failed error): ")
+_PRINTED = re.compile(r'&errors\.StatusError\{.*?[ {]Message:"((?:[^"\\]|\\.)*)"')
+"""An answer as Volcano's job controller prints it, with Go's ``%#v``: "Error creating pods: [failed to create pod x,
+err: &errors.StatusError{ErrStatus:v1.Status{..., Message:"...", Details:(*v1.StatusDetails)(0x24c5e0473560), ...}}]"
+(Volcano 1.14.1, pkg/controllers/job/job_controller_actions.go). The first of them stands for all."""
 _LONGEST = 160
 
 
@@ -174,6 +178,8 @@ def refusal_wait(message: str) -> PodWait:
     Words that the table does not have are an error, which no room elsewhere ends.
     """
     text = _CONTROLLER.sub("", one_line(message), count=1)
+    if printed := _PRINTED.search(text):
+        text = printed[1].replace('\\"', '"')
     begins = _BEGINS.search(text)
     inner = text if begins is None else text[begins.end() :]
     if wait := REFUSALS.wait(inner):
