@@ -293,6 +293,29 @@ def test_all_resources_of_a_group_come_from_one_flavor_and_each_group_bounds() -
     assert made.refused_pods(both, 3) is not None
 
 
+RACKS = flavor("racks", topologyName="racks")
+
+
+@pytest.mark.parametrize(
+    ("quotas", "asks", "fits", "said"),
+    [
+        ({"racks": 4, "any": 2}, False, 2, ""),
+        ({"racks": 4}, False, 4, ""),  # a queue of such flavors alone gives all pods a topology
+        ({"racks": 4, "any": 2}, True, 4, ""),
+        ({"any": 2}, True, 0, "flavor any has no topology, which its pods ask for"),
+        ({"racks": 4, "any": 0}, False, 0, "0 of 0 nvidia.com/gpu left in flavor any"),
+    ],
+)
+def test_flavors_with_a_topology_are_for_pods_that_ask_for_one(
+    quotas: dict[str, int], asks: bool, fits: int, said: str
+) -> None:
+    team = cluster_queue("team", {name: {GPU: number} for name, number in quotas.items()})
+    made = room(QUEUE, team, ANY, RACKS)
+    shape = replace(pods(), admission=(PodAdmission("ml", queue=QueueClaim("user-queue", topology=asks)),))
+    assert made.count(shape, 100) == fits
+    assert said in made.shortfall(shape)
+
+
 def test_a_quota_of_pods_counts_them() -> None:
     assert room(QUEUE, cluster_queue("team", {"any": {GPU: 8, "pods": 3}}), ANY).count(pods(), 100) == 3
 

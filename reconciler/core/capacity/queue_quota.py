@@ -284,7 +284,11 @@ class QueueQuota:
         excluded: list[str] = []
         for name in group.flavors:
             flavor = self._flavor(name)
-            why = "is not there" if flavor is None else _why_excluded(flavor, shape, frozenset(flavor.labels))
+            why = "is not there"
+            if flavor is not None:
+                why = self._why_by_topology(queue, flavor, shape) or _why_excluded(
+                    flavor, shape, frozenset(flavor.labels)
+                )
             if why:
                 excluded.append(f"flavor {sanitize(name)} {why}")
                 continue
@@ -307,6 +311,19 @@ class QueueQuota:
     ) -> int:
         """Return the replicas that a quota of a flavor is enough for."""
         return min(of(way, FlavorResource(flavor, resource)) // amount for resource, amount in needs.items())
+
+    def _why_by_topology(self, queue: ClusterQueue, flavor: ResourceFlavor, shape: ReplicaShape) -> str:
+        """Say why a flavor takes no pods of a shape by its topology; empty where it may.
+
+        `checkPodSetAndFlavorMatchForTAS`: what asks for no topology gets one where the queue has no other flavors.
+        """
+        asked = {stated.queue.topology for stated in shape.admission if stated.queue is not None}
+        if True in asked and not flavor.topology:
+            return "has no topology, which its pods ask for"
+        flavors = (self._flavor(name) for group in queue.groups for name in group.flavors)
+        if False in asked and flavor.topology and not all(each and each.topology for each in flavors):
+            return "is only for pods that ask for a topology"
+        return ""
 
     def _flavor(self, name: str) -> ResourceFlavor | None:
         return self._queues.flavors.get(name)

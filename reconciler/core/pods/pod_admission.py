@@ -21,6 +21,17 @@ QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 """The label of an object, or of a pod, that names its LocalQueue."""
 POD_GROUP = "kueue.x-k8s.io/pod-group-name"
 """The label of a pod that Kueue admits with others."""
+_TOPOLOGY = tuple(
+    f"kueue.x-k8s.io/podset-{asked}"
+    for asked in (
+        "required-topology",
+        "preferred-topology",
+        "unconstrained-topology",
+        "slice-required-topology",
+        "slice-required-topology-constraints",
+    )
+)
+"""Annotations of a pod template by which its pods ask Kueue for a topology."""
 DEFAULT_QUEUE = "default"
 """The LocalQueue of what names none, if the namespace has one (`DefaultLocalQueueName` of Kueue)."""
 
@@ -52,10 +63,20 @@ def pod_admission(spec: Json, metadata: Json = None) -> PodAdmission:
                 if volume.get("ephemeral")
             ),
             queue=QueueClaim(
-                queue="" if queue == DEFAULT_QUEUE else queue, each=bool(queue) and POD_GROUP not in labels
+                queue="" if queue == DEFAULT_QUEUE else queue,
+                each=bool(queue) and POD_GROUP not in labels,
+                topology=asks_for_topology((metadata or {}).get("annotations")),
             ),
         )
     )
+
+
+def asks_for_topology(annotations: Json) -> bool:
+    """Return whether annotations of a pod, or of its template, ask Kueue for a topology.
+
+    `NewPodSetTopologyRequest` of kubernetes-sigs/kueue at ff69552, pkg/controller/jobframework/tas.go.
+    """
+    return any(name in (annotations or {}) for name in _TOPOLOGY)
 
 
 def volume_claim(spec: Json) -> VolumeClaim:

@@ -84,6 +84,7 @@ def read_resource_flavor(raw: Json) -> ResourceFlavor:
             for item in spec.get("nodeTaints") or ()
         ),
         tolerations=tuple(tolerations(spec)),
+        topology=str(spec.get("topologyName") or ""),
     )
 
 

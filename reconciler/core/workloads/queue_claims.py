@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from reconciler.core.expressions.dialect import has_expression
-from reconciler.core.pods.pod_admission import DEFAULT_QUEUE, QUEUE_LABEL
+from reconciler.core.pods.pod_admission import DEFAULT_QUEUE, QUEUE_LABEL, asks_for_topology
 from reconciler.core.pods.pod_references import as_mapping
 from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.core.workloads.builtin_kinds import NO_KINDS, kind_of
+from reconciler.core.workloads.kueue_pod_sets import template_annotations
 from reconciler.core.workloads.kueue_queues import GROUP
 from reconciler.core.workloads.paths import at
 from reconciler.core.workloads.pods import PodTemplateSite, pod_labels_path
@@ -41,6 +42,7 @@ def queue_claim(
     return QueueClaim(
         queue=name,
         each=not integrated or bool(of_pods and not own),
+        topology=asks_for_topology(template_annotations(place, manifest)),
         cluster_queue=_included_cluster_queue(name, at(manifest, _NAMESPACE), others),
     )
 

@@ -23,6 +23,8 @@ class QueueClaim(NamedTuple):
     """Whether each pod is a Workload of its own; else all pods of a shape are admitted together, in one flavor."""
     cluster_queue: str = ""
     """The ClusterQueue of a LocalQueue that is deployed with the object; empty where none is."""
+    topology: bool = False
+    """Whether the pods ask for a topology, by an annotation of Kueue."""
 
 
 class FlavorResource(NamedTuple):
@@ -59,6 +61,8 @@ class ResourceFlavor:
     taints: tuple[Taint, ...] = ()
     tolerations: tuple[Toleration, ...] = ()
     """What Kueue adds to the tolerations of pods."""
+    topology: str = ""
+    """The Topology by which it gives pods their nodes; empty for none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
