@@ -193,6 +193,23 @@ BOUNDS: tuple[tuple[str, Json, Json, str], ...] = (
 )
 
 
+@pytest.mark.parametrize(
+    ("bounds", "words"),
+    [
+        ({"max": {"storage": "10Gi"}, "min": {"storage": "10Gi"}}, ""),
+        ({"max": {"storage": "5Gi"}}, "at most 5Gi storage, and a volume claim of its pods states 10Gi"),
+        ({"min": {"storage": "20Gi"}}, "at least 20Gi storage, and a volume claim of its pods states 10Gi"),
+    ],
+)
+def test_no_pod_fits_whose_volume_claims_break_a_bound_of_a_limit_range(bounds: Json, words: str) -> None:
+    where = seen(limit_range({"type": "PersistentVolumeClaim", **bounds}))
+    claim = {"spec": {"resources": {"requests": {"storage": "10Gi"}}}}
+    claiming = pod(volumes=[{"name": "scratch", "ephemeral": {"volumeClaimTemplate": claim}}])
+    assert fitting(claiming, where) == (0 if words else 50)
+    assert fitting(pod(), where) == 50
+    assert words in message(claiming, where)
+
+
 @pytest.mark.parametrize(("type_", "bounds", "resources", "words"), BOUNDS)
 def test_no_pod_fits_that_breaks_a_bound_of_a_limit_range(
     type_: str, bounds: Json, resources: Json, words: str

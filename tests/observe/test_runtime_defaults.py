@@ -61,8 +61,8 @@ def test_a_limit_range_is_seen_by_what_it_gives_to_containers() -> None:
     made.apply(Resource.LIMIT_RANGES, limits("a", of_container(cpu="1"), {"type": "Pod", "max": {"cpu": "8"}}))
     made.apply(Resource.LIMIT_RANGES, limits("b", of_container(cpu="500m", memory="1Gi")))
     made.apply(Resource.LIMIT_RANGES, limits("c", of_container(cpu="2"), namespace="other"))
-    claims = {"type": "PersistentVolumeClaim", "max": {"storage": "8Gi"}}
-    assert made.apply(Resource.LIMIT_RANGES, limits("d", claims)) is ChangeEffect.NOTHING
+    images = {"type": "openshift.io/Image", "max": {"storage": "8Gi"}}
+    assert made.apply(Resource.LIMIT_RANGES, limits("d", images)) is ChangeEffect.NOTHING
     assert seen(made).limit_ranges == {"llm": amounts(cpu="1", memory="1Gi"), "other": amounts(cpu="2")}
 
 

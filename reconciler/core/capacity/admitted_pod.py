@@ -165,8 +165,11 @@ class AdmittedPod:
         """Yield the bounds of LimitRanges that the pod breaks, each with the remedy."""
         for item in items:
             title = f"LimitRange {sanitize(item.limit_range)} of {sanitize(self.stated.namespace)}"
-            parts = [("its pod", *self.bounded)]
-            if not item.of_pod:
+            parts: list[tuple[str, Mapping[str, int], Mapping[str, int]]] = [("its pod", *self.bounded)]
+            if item.of_claim:  # of which only the request is looked at
+                claims = (dict(claim.storage) for claim in self.stated.volumes)
+                parts = [("a volume claim of its pods", requests, requests) for requests in claims]
+            elif not item.of_pod:
                 parts = [
                     (f"container {sanitize(container.name)}", dict(container.requests), dict(container.limits))
                     for container in self.containers

@@ -398,7 +398,13 @@ def _bounds(file: LimitRangeFile) -> LimitRange:
     stated = (file.default, file.min, file.max, file.max_limit_request_ratio)
     default, least, most, ratio = (tuple(sorted(resources(part).amounts.items())) for part in stated)
     item = LimitRangeItem(
-        limit_range=file.name, of_pod=file.type == "Pod", default=default, least=least, most=most, ratio=ratio
+        limit_range=file.name,
+        of_pod=file.type == "Pod",
+        of_claim=file.type == "PersistentVolumeClaim",
+        default=default,
+        least=least,
+        most=most,
+        ratio=ratio,
     )
     return LimitRange(items=(item,) if default or least or most or ratio else ())
 

@@ -253,11 +253,13 @@ class RuntimeClassFile(Strict):
 
 
 class LimitRangeFile(Strict):
-    """The defaults and bounds of a LimitRange in a namespace, for each container or for each pod."""
+    """The defaults and bounds of a LimitRange in a namespace, for each container, pod or PersistentVolumeClaim."""
 
     namespace: Text
     name: str = Field("", description="Its name, for refusals.")
-    type: Literal["Container", "Pod"] = Field("Container", description="What it is about: each container or each pod.")
+    type: Literal["Container", "Pod", "PersistentVolumeClaim"] = Field(
+        "Container", description="What it is about: each container, each pod or each claim of a volume."
+    )
     default_request: Amounts = Field({}, description="Requests of a container that states none.")
     default: Amounts = Field({}, description="Limits of a container that states none.")
     min: Amounts = Field({}, description="The least that may be requested.")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from reconciler.core.pods.pod_requests import parse_amounts
 from reconciler.core.pods.pod_shape import tolerations
@@ -52,18 +52,17 @@ def read_limit_range(raw: Json) -> LimitRange | None:
     defaults: dict[str, Quantity] = {}
     items: list[LimitRangeItem] = []
     for limit in (raw.get("spec") or {}).get("limits") or ():
-        if limit.get("type") not in ("Container", "Pod"):
+        if limit.get("type") not in ("Container", "Pod", "PersistentVolumeClaim"):
             continue
-        of_pod = limit["type"] == "Pod"
-        if not of_pod:
+        of_pod, of_claim = limit["type"] == "Pod", limit["type"] == "PersistentVolumeClaim"
+        if not of_pod and not of_claim:
             defaults |= _readable(limit.get("defaultRequest"))
         fields = ("default", "min", "max", "maxLimitRequestRatio")
         given, least, most, ratio = (tuple(sorted(_readable(limit.get(field)).items())) for field in fields)
         if given or least or most or ratio:
             name = str(raw["metadata"]["name"])
-            items.append(
-                LimitRangeItem(limit_range=name, of_pod=of_pod, default=given, least=least, most=most, ratio=ratio)
-            )
+            item = LimitRangeItem(limit_range=name, default=given, least=least, most=most, ratio=ratio)
+            items.append(replace(item, of_pod=of_pod, of_claim=of_claim))
     return LimitRange(defaults=Resources(amounts=defaults), items=tuple(items)) if defaults or items else None
 
 

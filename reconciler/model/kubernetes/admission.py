@@ -105,12 +105,14 @@ class ResourceQuota:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitRangeItem:
-    """Bounds of a LimitRange on each container, or on each pod as a whole."""
+    """Bounds of a LimitRange on each container, on each pod as a whole, or on each PersistentVolumeClaim."""
 
     limit_range: str
     """The name of the LimitRange."""
     of_pod: bool = False
-    """Whether it bounds pods; else their containers."""
+    """Whether it bounds pods as a whole."""
+    of_claim: bool = False
+    """Whether it bounds PersistentVolumeClaims; containers where it bounds neither."""
     default: Amounts = ()
     """Limits that a container gets which states none."""
     least: Amounts = ()
