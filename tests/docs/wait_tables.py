@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain, groupby
 
-from reconciler.core.observe.kubernetes.words import kueue, refusals, scheduler
+from reconciler.core.observe.kubernetes.words import kubelet, kueue, refusals, scheduler
 from reconciler.core.observe.kubernetes.words.gates import GATES
 from reconciler.core.observe.kubernetes.words.sayings import Saying
 from reconciler.core.observe.kubernetes.words.volcano import GANG_REASONS
@@ -16,6 +16,7 @@ _SOURCES = {
     "lacks": tuple(chain(scheduler.LACKS, scheduler.QUOTA, scheduler.GROUP)),
     "bound": scheduler.BOUND,
     "refusals": refusals.REFUSALS,
+    "kubelet": kubelet.REJECTIONS,
     "kueue": kueue.MESSAGES,
     "gates": GATES,
 }

@@ -10,7 +10,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.core.observe.kubernetes.words import kueue, refusals, scheduler
+from reconciler.core.observe.kubernetes.words import kubelet, kueue, refusals, scheduler
 from reconciler.core.observe.kubernetes.words.gates import GATES, gate_wait
 from reconciler.core.observe.kubernetes.words.pod_condition import unscheduled_wait
 from reconciler.core.observe.kubernetes.words.sayings import Sayings
@@ -42,6 +42,14 @@ def test_a_refusal_is_told_by_the_plugin_that_refuses(case: Said) -> None:
     assert wait.reason is WaitReason(case["reason"])
     assert case["words"] in wait.cause
     assert refusals.refusal_wait(f"Error creating: {case['message']}").reason is wait.reason  # as Events have it
+
+
+@pytest.mark.parametrize("case", SAID["kubelet"], ids=lambda case: case["message"][:60])
+def test_a_rejection_is_told_by_what_its_kubelet_says(case: Said) -> None:
+    wait = kubelet.rejection_wait(case["said"], f"Pod was rejected: {case['message']}")
+    assert wait is not None
+    assert wait.reason is WaitReason(case["reason"])
+    assert case["words"] in wait.cause
 
 
 @pytest.mark.parametrize("case", SAID["kueue"], ids=lambda case: f"{case['said']}: {case['message'][:60]}")
@@ -80,7 +88,7 @@ def test_the_reason_of_a_condition_goes_before_its_message(case: Said) -> None:
 TABLES = {
     "scheduler.BLOCKS": scheduler.BLOCKS, "scheduler.LACKS": scheduler.LACKS, "scheduler.BOUND": scheduler.BOUND,
     "scheduler.QUOTA": scheduler.QUOTA, "scheduler.GROUP": scheduler.GROUP, "refusals": refusals.REFUSALS,
-    "kueue": kueue.MESSAGES, "gates": GATES,
+    "kueue": kueue.MESSAGES, "gates": GATES, "kubelet": kubelet.REJECTIONS,
 }  # fmt: skip # a table
 
 

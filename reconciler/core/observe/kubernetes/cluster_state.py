@@ -19,6 +19,7 @@ from reconciler.core.observe.kubernetes.kueue import KueueWorkloads
 from reconciler.core.observe.kubernetes.kueue_quotas import KueueQuotas
 from reconciler.core.observe.kubernetes.live_objects import LiveObjects
 from reconciler.core.observe.kubernetes.members import Controllers, FollowedWorkloads, PodSums
+from reconciler.core.observe.kubernetes.node_rejections import RejectedOwner, with_rejections
 from reconciler.core.observe.kubernetes.ownership import BUILT_IN_MARKS, Marks
 from reconciler.core.observe.kubernetes.placed_objects import PlacedObjects
 from reconciler.core.observe.kubernetes.placement_pods import PlacementProgress
@@ -44,6 +45,7 @@ from reconciler.core.observe.kubernetes.resources import (
     custom_resources_of_pods,
     placed_resources,
 )
+from reconciler.core.observe.kubernetes.unscheduled import Unscheduled
 from reconciler.core.observe.kubernetes.workloads import Members, observe_workloads, other_objects
 from reconciler.core.pods.resource_claims import extended_resources, read_claim, read_class, read_template
 from reconciler.core.workloads.builtin_kinds import BUILT_IN, NO_KINDS, Kinds
@@ -308,6 +310,7 @@ class ClusterState:
         admission = self._admission(cluster, at, unknown)
         events = () if Resource.EVENTS in unknown else self._failed_creations.records.values()
         refusals = QuotaRefusals(admission, events)
+        rejected = self._pods.rejections.current(at)
         specs = {
             _owner_of(custom, key): record
             for custom, part in self._specs.items()
@@ -316,7 +319,10 @@ class ClusterState:
         members = Members(
             pods=self._pods.pods,
             by_owner=self._pods.by_owner,
-            controllers=refusals.of_controllers(self._controllers, self._pods.pods, self._pods.by_owner),
+            controllers=with_rejections(
+                refusals.of_controllers(self._controllers, self._pods.pods, self._pods.by_owner), rejected
+            ),
+            rejected=rejected,
             asks=by_owner(self._asks.values()),
             templates=self._templates.records,
             is_open=self._room.is_open,
@@ -330,7 +336,7 @@ class ClusterState:
         progress = self._pods.ours.progress()
         if Resource.QUEUED not in unknown:
             progress = self._queue.progress(progress)
-        progress = self._with_refused_pods(progress, refusals, unknown)
+        progress = self._with_refused_pods(progress, refusals, rejected, unknown)
         workloads = tuple(observe_workloads(self._followed.refs, members))
         return replace(
             admission,
@@ -340,7 +346,7 @@ class ClusterState:
             objects=self._live.objects,
             others=other_objects(self._followed.refs, workloads, members),
             unplaced=self._pods.unplaced.refs,
-            bound=self._pods.bound(self._claims.keys() if devices_known else None),
+            bound=_less(self._pods.bound(self._claims.keys() if devices_known else None), progress.rejected),
             ready=progress.ready,
             non_gpu_pods=progress.non_gpu_pods,
             gpu_pods=progress.gpu_pods,
@@ -361,7 +367,11 @@ class ClusterState:
         )
 
     def _with_refused_pods(
-        self, progress: PlacementProgress, refusals: QuotaRefusals, unknown: AbstractSet[Watched]
+        self,
+        progress: PlacementProgress,
+        refusals: QuotaRefusals,
+        rejected: Mapping[RejectedOwner, Unscheduled],
+        unknown: AbstractSet[Watched],
     ) -> PlacementProgress:
         """Add the pods of placements that may not be created; the same object until something changes."""
         makers = (
@@ -370,7 +380,7 @@ class ClusterState:
             if resource not in unknown
             for maker in part.records.values()
         )
-        refused = refused_pods(makers, refusals, self._pods.ours.pods, self._pods.ended)
+        refused = refused_pods(makers, refusals, self._pods.ours.pods, self._pods.ended, rejected)
         if self._refused is None or self._refused[0] is not progress or self._refused[1] != refused:
             self._refused = progress, refused, with_refused_pods(progress, refused)
         return self._refused[2]
@@ -438,6 +448,14 @@ class ClusterState:
 
     def _elsewhere(self, key: str) -> bool:
         return namespace_of_key(key) not in self._followed.namespaces
+
+
+def _less(bound: Mapping[PlacementName, int], rejected: Mapping[PlacementName, int]) -> Mapping[PlacementName, int]:
+    """Return the bound pods of placements without those that their nodes reject; the same mapping without any."""
+    if not rejected:
+        return bound
+    rest = {name: number - rejected.get(name, 0) for name, number in bound.items()}
+    return {name: number for name, number in rest.items() if number > 0}
 
 
 def _unlabelled(placed: Iterable[WorkloadRef], kinds: Kinds) -> frozenset[tuple[str, str]]:

@@ -10,6 +10,7 @@ from datetime import datetime
 
 from reconciler.core.observe.kubernetes.capacity.free_nodes import NodeTracker
 from reconciler.core.observe.kubernetes.controllers import ControllerRecord, read_controller
+from reconciler.core.observe.kubernetes.node_rejections import NodeRejections, read_rejection
 from reconciler.core.observe.kubernetes.ownership import BUILT_IN_MARKS, Marks, labelled_owners
 from reconciler.core.observe.kubernetes.placed_objects import PlacedRecord, read_placed
 from reconciler.core.observe.kubernetes.placement_pods import PlacementPods
@@ -154,6 +155,8 @@ class PodSums:
         self._ended_by_owner: dict[Owner, set[str]] = {}
         self.unplaced = UnplacedWorkloads(frozenset())
         """The workloads of pods without the label of a placement."""
+        self.rejections = NodeRejections()
+        """The pods of followed namespaces and of placements that their nodes have rejected."""
 
     @property
     def pods(self) -> Mapping[str, PodRecord]:
@@ -196,7 +199,7 @@ class PodSums:
         unlabelled = UnlabelledPod(owners=owners, alone=pod, placed=self._read(raw, _SOME)) if owners else None
         self._unlabelled.put(key, unlabelled)
         effect = self._count_as(key, pod if unlabelled is None else self._read_placed(unlabelled))
-        effect = max(effect, self._note_end(key, ended_owners(raw, self._followed.marks)))
+        effect = max(effect, self._note_end(key, ended_owners(raw, self._followed.marks)), self._note_rejection(raw))
         if self._followed.bare_pods and _is_placed(raw["metadata"]):
             return self._end(key, read_placed(raw, BUILT_IN["/Pod"])) or effect
         return effect
@@ -247,6 +250,16 @@ class PodSums:
             _enter(self._ended_by_owner, owner, key, 1)
         return ChangeEffect.DEMAND if namespace_of_key(key) in self._followed.namespaces else ChangeEffect.NOTHING
 
+    def _note_rejection(self, raw: Json) -> ChangeEffect:
+        """Note that a kubelet has rejected a pod."""
+        rejection = read_rejection(raw, self._followed.marks)
+        ours = rejection is not None and (
+            rejection.placement or raw["metadata"]["namespace"] in self._followed.namespaces
+        )
+        if rejection is None or not ours or not self.rejections.note(rejection):
+            return ChangeEffect.NOTHING
+        return ChangeEffect.DEMAND
+
     def _owners_with_label(self, metadata: Json) -> tuple[Owner, ...]:
         """Return the owners that may have the label of a placement in place of a pod with these metadata."""
         if not self._followed.unlabelled or PLACEMENT_LABEL in (metadata.get("labels") or {}):
@@ -287,8 +300,8 @@ class PodSums:
         if namespace_of_key(key) in self._followed.namespaces:
             return ChangeEffect.DEMAND
         ours = record is not None and record.placement
-        if before and record and not ours and replace(before, ready=record.ready) == record:
-            return ChangeEffect.NOTHING  # readiness changed, which counts for placements alone
+        if before and record and not ours and replace(before, ready=record.ready, taken=record.taken) == record:
+            return ChangeEffect.NOTHING  # it has started, which counts for placements alone
         if any(pod.held or pod.placement for pod in pods):
             return ChangeEffect.DEMAND
         return ChangeEffect.CAPACITY if any(pod.node for pod in pods) else ChangeEffect.NOTHING

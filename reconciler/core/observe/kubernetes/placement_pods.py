@@ -36,6 +36,8 @@ class PlacementProgress:
     unadmitted: Mapping[PlacementName, str] = field(default_factory=dict)
     evicted: Mapping[PlacementName, str] = field(default_factory=dict)
     refused: Mapping[PlacementName, str] = field(default_factory=dict)
+    rejected: Mapping[PlacementName, int] = field(default_factory=dict)
+    """Pods in `bound` that count as having no node: it has rejected those before them."""
     admissions: Mapping[str, PlacementName] = field(default_factory=dict)
     """The placement of gated pods, and of objects that have the label in place of their pods, by the key by which
     Kueue's Workload of them is found."""

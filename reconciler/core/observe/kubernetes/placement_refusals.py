@@ -13,6 +13,7 @@ from datetime import datetime
 
 from reconciler.core.observe.kubernetes.controllers import ControllerRecord, read_controller, replica_failure
 from reconciler.core.observe.kubernetes.custom_workloads import CustomWorkloadRecord, read_spec
+from reconciler.core.observe.kubernetes.node_rejections import RejectedOwner
 from reconciler.core.observe.kubernetes.placement_pods import PlacementProgress
 from reconciler.core.observe.kubernetes.pod_failures import describe_refused
 from reconciler.core.observe.kubernetes.pods import PodRecord, placement_of
@@ -51,9 +52,13 @@ class PlacedMaker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusedPods:
-    """Pods of a placement that do not exist, since their cluster refuses them."""
+    """Pods of a placement that its cluster refuses."""
 
     pods: int
+    uncreated: int
+    """Those that do not exist."""
+    bound: int = 0
+    """Those that have a node which has rejected others before them."""
     wanted: int
     """All pods of the placement."""
     wait: Unscheduled
@@ -99,27 +104,40 @@ def refused_pods(
     refusals: QuotaRefusals,
     pods: Mapping[PlacementName, Collection[PodRecord]],
     ended: Mapping[Owner, Collection[str]],
+    rejected: Mapping[RejectedOwner, Unscheduled],
 ) -> dict[PlacementName, RefusedPods]:
     """Return the refused pods of each placement that has any: at most as many as it wants and does not have.
 
     `pods` are those of placements that have not finished, `ended` others by their owner. Pods that are being deleted
-    leave their quota to their successors.
+    leave their quota to their successors. Where nodes have `rejected` pods of a placement, those that no kubelet has
+    taken are refused too.
     """
     by_placement: dict[PlacementName, list[PlacedMaker]] = {}
     for maker in makers:
         by_placement.setdefault(maker.placement, []).append(maker)
     refused: dict[PlacementName, RefusedPods] = {}
-    for name, objects in sorted(by_placement.items()):
+    for name in sorted({*by_placement, *(key for key in rejected if not isinstance(key, Owner))}):
+        objects = by_placement.get(name, [])
         own, wanted = pods.get(name, ()), sum(each.wanted for each in objects)
         missing = wanted - len(own) - sum(len(ended.get(each.owner, ())) for each in objects if each.runs_once)
-        if missing <= 0:
-            continue
         ready = all(pod.ready for pod in own)
         waits = [(each, wait) for each in objects if (wait := _wait(each, refusals, ready=ready)) is not None]
-        if waits:
+        if missing > 0 and waits:
             first, wait = min(waits, key=lambda entry: (not entry[1].lacks_room, entry[1].since, entry[0].owner))
             number = min(missing, sum(each.wanted for each, _ in waits))
-            refused[name] = RefusedPods(pods=number, wanted=wanted, wait=wait, shape=first.shape)
+            refused[name] = RefusedPods(pods=number, uncreated=number, wanted=wanted, wait=wait, shape=first.shape)
+        elif (wait_of_node := rejected.get(name)) is not None:
+            untaken = [pod for pod in own if not (pod.taken or pod.leaving or pod.wait or pod.nominated or pod.gated)]
+            number, bound = max(0, missing) + len(untaken), sum(bool(pod.node) for pod in untaken)
+            if number:
+                refused[name] = RefusedPods(
+                    pods=number,
+                    uncreated=max(0, missing),
+                    bound=bound,
+                    wanted=max(wanted, len(own)),
+                    wait=wait_of_node,
+                    shape=objects[0].shape if objects else None,
+                )
     return refused
 
 
@@ -133,11 +151,12 @@ def with_refused_pods(progress: PlacementProgress, refused: Mapping[PlacementNam
         words[name] = describe_refused(each.wait)
         told = f"{each.pods} of {each.wanted} pods {words[name]}"
         reasons[name] = "; ".join(part for part in (reasons.get(name), told) if part)
-        if each.wait.lacks_room and each.shape is not None:
+        if each.wait.lacks_room and each.shape is not None and (name in pending or each.uncreated or each.bound):
             pending[name] = _with_uncreated(pending.get(name), each)
     return replace(
         progress,
         refused=words,
+        rejected={name: each.bound for name, each in refused.items() if each.bound},
         waiting_reasons=dict(sorted(reasons.items())),
         pending_pods=dict(sorted(pending.items())),
     )
@@ -159,9 +178,10 @@ def _with_uncreated(before: PendingPods | None, refused: RefusedPods) -> Pending
     """Add refused pods to those of their placement that have no node."""
     kept = before if before is not None and not before.helping else None
     moments = [refused.wait.since, *((kept.since,) if kept is not None and kept.since is not None else ())]
+    known = refused.uncreated + refused.bound
     return PendingPods(
-        replicas=refused.pods + (kept.replicas if kept is not None else 0),
-        uncreated=refused.pods + (kept.uncreated if kept is not None else 0),
+        replicas=known + (kept.replicas if kept is not None else 0),
+        uncreated=refused.uncreated + (kept.uncreated if kept is not None else 0),
         shape=kept.shape if kept is not None and kept.shape is not None else refused.shape,
         since=min(moments),
     )

@@ -11,12 +11,12 @@ _STARTING = frozenset({"ContainerCreating", "PodInitializing"})
 _LONGEST = 80
 
 
-_REFUSED = "pods refused"
+_PODS = ("pods refused", "pods rejected")
 
 
 def describe_refused(wait: Unscheduled) -> str:
     """Describe why pods of a placement may not be created, and the way out."""
-    cause = wait.cause.removeprefix("pods ") if wait.cause.startswith(_REFUSED) else f"refused: {wait.cause}"
+    cause = wait.cause.removeprefix("pods ") if wait.cause.startswith(_PODS) else f"refused: {wait.cause}"
     return f"{cause}; {wait.way_out}" if wait.way_out else cause
 
 

@@ -80,6 +80,8 @@ class PodRecord:
     here: PodOnNode | None = None
     # Whether it waits for its node: pods there have to end before it can be bound.
     nominated: bool = False
+    # Whether the kubelet of its node has taken it, and not merely the scheduler chosen that.
+    taken: bool = False
     # By when a terminating pod leaves its room to a successor; None of one that ends on account of its node, or of a
     # pod that takes its place.
     drained: datetime | None = None
@@ -154,6 +156,7 @@ def read_pod(raw: Json, marks: Marks = BUILT_IN_MARKS, placement: PlacementName 
         groups=groups,
         here=pod_on_node(spec, metadata, expected=bool(node) and not bound) if node or groups else None,
         nominated=bool(node) and not bound,
+        taken=bool(bound and status.get("startTime")) or status.get("phase") == "Running",
         drained=_drained(metadata, status) if leaving and bound else None,
     )
 
@@ -174,10 +177,15 @@ def ended_owners(raw: Json, marks: Marks) -> tuple[Owner, ...]:
     metadata = raw["metadata"]
     if (raw.get("status") or {}).get("phase") not in _FINISHED:
         return ()
+    return tuple(owner for owner in owners_of(metadata, marks) if owner.group or owner.kind not in _COUNTING)
+
+
+def owners_of(metadata: Json, marks: Marks) -> tuple[Owner, ...]:
+    """Return the owners of a pod by its labels and its controller, each once."""
     owners = dict.fromkeys(labelled_owners(metadata, metadata.get("namespace", ""), marks))
     if owner := controller_of(metadata):
         owners[owner] = None
-    return tuple(owner for owner in owners if owner.group or owner.kind not in _COUNTING)
+    return tuple(owners)
 
 
 def read_success(raw: Json) -> datetime | None:

@@ -47,11 +47,6 @@ class Part:
     uncreated: int = 0
     """The pods that these may not create."""
 
-    @property
-    def running(self) -> int:
-        """The wanted pods that have a node."""
-        return sum(1 for pod in self.pods if pod.runs)
-
 
 class ObjectTree:
     """Objects that make pods, the objects that they make, and the pods."""

@@ -11,6 +11,7 @@ from itertools import chain
 from reconciler.core.observe.kubernetes.controllers import ControllerRecord
 from reconciler.core.observe.kubernetes.custom_workloads import CustomWorkloadRecord, merge_group
 from reconciler.core.observe.kubernetes.kueue import QueuedRecord, blocked_by_queue
+from reconciler.core.observe.kubernetes.node_rejections import RejectedOwner
 from reconciler.core.observe.kubernetes.pod_groups import group_of, group_seen
 from reconciler.core.observe.kubernetes.pods import PodRecord
 from reconciler.core.observe.kubernetes.replica_asks import AskRecord
@@ -48,6 +49,8 @@ class Members:
     reservations: Mapping[Owner, str] = field(default_factory=dict)
     # What gated pods wait for that is no lack of quota by Kueue's words, by their `admission_key`.
     unadmitted: Mapping[str, Unscheduled] = field(default_factory=dict)
+    # Since when nodes have rejected pods, by their owners.
+    rejected: Mapping[RejectedOwner, Unscheduled] = field(default_factory=dict)
     # Kueue's words on gated pods that run on another cluster, by their `admission_key`.
     dispatched: Mapping[str, str] = field(default_factory=dict)
 
@@ -160,7 +163,7 @@ def _observe(named: Owner, members: Members, followed: Container[Owner]) -> Work
     return WorkloadObservation(
         ref=WorkloadRef(namespace=named.namespace, name=named.name, kind=named.kind, group=named.group),
         wanted=wanted,
-        running=sum(part.running for part in parts),
+        running=sum(pod.runs and _rejection(pod, members) is None for pod in pods),
         waiting=waiting,
         blocked=blocked,
         shape=shape,
@@ -186,7 +189,7 @@ def _waiting(root: Owner, part: Part, members: Members) -> Iterator[WaitingRepli
         (wait, group_of(root, pod.groups))
         for pod in part.pods
         if pod.admission not in members.dispatched
-        if (wait := members.unadmitted.get(pod.admission) or pod.wait) is not None
+        if (wait := members.unadmitted.get(pod.admission) or pod.wait or _rejection(pod, members)) is not None
     )
     left = part.wanted - len(part.pods)
     for maker, own in part.makers:
@@ -207,6 +210,13 @@ def _waiting(root: Owner, part: Part, members: Members) -> Iterator[WaitingRepli
             waiting[replace(first[0], since=drained), first[1]] += 1
     for (wait, group), number in waiting.items():
         yield WaitingReplicas(replicas=number, wait=wait, group=group)
+
+
+def _rejection(pod: PodRecord, members: Members) -> Unscheduled | None:
+    """Return why a node may reject a pod as well that no kubelet has taken yet: it has rejected those before it."""
+    if pod.taken or pod.nominated or pod.gated or pod.leaving or not members.rejected:
+        return None
+    return next((wait for owner in pod.owners if (wait := members.rejected.get(owner)) is not None), None)
 
 
 def _blocked_by_queues(asking: Mapping[Owner, Iterable[AskRecord]], members: Members) -> Iterator[WaitingReplicas]:
