@@ -714,6 +714,16 @@ def test_target_of_flagger_that_is_being_deleted_asks_for_nothing() -> None:
     assert home.counts == (0, 0, 0)
 
 
+def test_target_of_flagger_serves_again_once_its_copy_is_being_deleted() -> None:
+    """The copy goes with its Canary, which may scale the target up before (`revertOnDeletion`)."""
+    home = with_primary(4)
+    canary = ("flagger.app/v1beta1", "Canary", "model")
+    copy = made("model-primary", kind="Deployment", owner=canary, replicas=4)
+    home.put({**copy, "metadata": copy["metadata"] | LEFT})
+    home.pods(*(of_set("model-primary-1", index, "gpu-1") for index in range(4)))
+    assert home.counts == (4, 0, 4)
+
+
 def test_object_beside_another_of_a_canary_is_no_copy_without_flagger() -> None:
     home = Home(made("model", kind="Deployment", replicas=2))
     home.put(made("model-primary", kind="Deployment", owner=DEPLOYED, replicas=4))

@@ -128,9 +128,9 @@ class ObjectTree:
         """
         copy = root._replace(name=f"{root.name}{_PRIMARY}")
         record = self._objects.get(copy)
-        if record is None or record.owner is None or record.owner.kind != _CANARY or self.is_leaving(root):
+        if record is None or record.owner is None or record.owner.kind != _CANARY:
             return root
-        return copy
+        return root if self.is_leaving(root) or self.is_leaving(copy) else copy
 
     def made(self, root: Owner) -> list[Owner]:
         """Return the objects that an object makes itself, as a Rollout its ReplicaSets.
