@@ -449,6 +449,8 @@ class ClusterObservation:
     """Placements with an object that is watched, and whose status does not say that its run is over."""
     reports: Mapping[str, EngineReport] = field(default_factory=dict)
     """Reports of engines by directory, where the observation has any."""
+    api_versions: AbstractSet[str] | None = None
+    """The API versions that its API server serves, as ``batch/v1``; None where unknown."""
     device_classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """DeviceClasses by name, with the CEL expressions that their devices meet."""
     extended_resources: Mapping[str, str] = field(default_factory=dict)

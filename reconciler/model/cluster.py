@@ -106,6 +106,7 @@ class Category(StrEnum):
     """Categories of prerequisites: the fields of a Cluster's ``spec.provides``, in the order of reports."""
 
     KINDS = "kinds"
+    API_VERSIONS = "apiVersions"
     SCHEDULERS = "schedulers"
     QUEUES = "queues"
     POD_GROUPS = "podGroups"
@@ -131,9 +132,10 @@ class Prerequisite:
 
     category: Category
     name: str
-    """``namespace/name`` of a namespaced object, ``group/Kind`` of a kind, the whole reference of an image."""
+    """``namespace/name`` of a namespaced object, ``group/Kind`` of a kind, ``group/version`` of an API version, the
+    whole reference of an image."""
     by: str
-    """The object that refers to it."""
+    """The object that refers to it; of an API version the kind of one."""
 
 
 Provides: TypeAlias = Mapping[Category, tuple[str, ...]]

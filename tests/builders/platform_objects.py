@@ -36,10 +36,11 @@ def deployment(
 
 
 def needed(*objects: Json) -> dict[str, list[str]]:
-    """What objects that are deployed together need, by category."""
+    """What objects that are deployed together need, by category, but for the API versions that they are written in."""
     found: dict[str, list[str]] = {}
     for one in prerequisites(manifests(*objects), WORKSPACE, NO_KINDS):
-        found.setdefault(one.category, []).append(one.name)
+        if one.category is not Category.API_VERSIONS:
+            found.setdefault(one.category, []).append(one.name)
     return found
 
 

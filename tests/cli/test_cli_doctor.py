@@ -185,7 +185,10 @@ def test_engine_that_is_too_old_is_told(overspill: Terminal, ready: ReadyFleet, 
 def test_version_of_a_template_that_a_cluster_does_not_serve_is_told(overspill: Terminal, ready: ReadyFleet) -> None:
     ready.flux.groups["apps"] = ["v1beta2"]
     look = "kubectl --context worker-2 api-versions"
-    seen = "API versions of templates: apps/v1 of template llm/vllm is not served, but v1beta2"
+    seen = (
+        "API versions of templates: serves apps/v1beta2 and not apps/v1, which the Deployment of template llm/vllm is"
+        " written in: write it in apps/v1beta2, or upgrade the cluster to a Kubernetes that serves apps/v1"
+    )
     assert others(results(overspill)) == [("worker-2", "missing", seen, look)]
 
 

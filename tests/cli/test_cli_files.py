@@ -590,3 +590,26 @@ def test_a_path_that_the_fleet_ignores_is_not_told(terminal: Terminal, files: Pa
     fleet = "apiVersion: overspill.dev/v1alpha1\nkind: Fleet\nmetadata: {name: f}\nspec: {ignore: [templates/**]}\n"
     (files / "fleet.yaml").write_text(fleet)
     assert terminal.done("check", str(files)).endswith(": 0 errors, 0 warnings\n")
+
+
+def test_check_tells_versions_that_a_cluster_does_not_serve_at_their_object(terminal: Terminal, files: Path) -> None:
+    def warnings(*options: str) -> list[str]:
+        return [line for line in terminal.done("check", str(files), *options).splitlines() if ".apiVersion: " in line]
+
+    head = {"apiVersion": "overspill.dev/v1alpha1", "kind": "Observation", "observedAt": "2026-11-20T10:00:00Z"}
+    seen = [
+        {**head, "cluster": "worker-2", "apiVersions": ["v1", "apps/v1beta2"]},
+        {**head, "cluster": "worker-3", "apiVersions": ["v1", "apps/v1"]},
+    ]
+    observations = files.parent / "observations.yaml"
+    observations.write_text(yaml.safe_dump_all(seen))
+    assert warnings() == []
+    (line,) = warnings("--observations", str(observations))
+    place, _, message = line.partition(".apiVersion: ")
+    path, number, field = place.split(":")
+    written = Path(path).read_text().splitlines()[int(number) - 1]
+    assert (written.strip(), field) == ("apiVersion: apps/v1", " spec.manifestResources[0].manifest")
+    assert message == (
+        "worker-2 serves apps/v1beta2 and not apps/v1, which the Deployment is written in: no burst of it goes there"
+        " (write it in apps/v1beta2, or upgrade the cluster to a Kubernetes that serves apps/v1)"
+    )

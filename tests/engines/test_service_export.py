@@ -104,8 +104,9 @@ def test_a_service_that_is_only_marked_is_nobody_of_ours() -> None:
 
 def test_the_cluster_has_to_know_the_kind_first() -> None:
     for shared, kind in ((MULTICLUSTER, "multicluster.x-k8s.io"), (KUBESLICE, "networking.kubeslice.io")):
-        (one,) = prerequisites(spec(("a", service())), shared, NO_KINDS)
+        one, version = prerequisites(spec(("a", service())), shared, NO_KINDS)
         assert (one.name, one.by) == (f"{kind}/ServiceExport", "Service router")
+        assert (version.name.partition("/")[0], version.by) == (kind, "ServiceExport")
     assert prerequisites(spec(("a", service())), WORKSPACE, NO_KINDS) == ()
 
 

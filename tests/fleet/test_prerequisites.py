@@ -6,9 +6,11 @@ import pytest
 
 from reconciler.core.fleet.prerequisites import prerequisites
 from reconciler.core.workloads.builtin_kinds import NO_KINDS
+from reconciler.model.cluster import Category
 from reconciler.model.workload import Command, DeploySpec, Json, Step, StepType
 from tests.builders.deploy_specs import chart, spec
 from tests.builders.platform_objects import WORKSPACE, deployment, needed, obj
+from tests.builders.requests import manifests
 from tests.builders.workload_kinds import lws
 
 POD: tuple[tuple[Json, dict[str, list[str]]], ...] = (
@@ -131,9 +133,9 @@ def test_what_is_brought_to_another_namespace_is_needed_all_the_same() -> None:
 
 def test_what_a_command_makes_is_not_needed_and_what_no_step_applies_is() -> None:
     made = manifests_with_command("kubectl create configmap model --from-literal=a=b -n ml")
-    assert prerequisites(made, WORKSPACE, NO_KINDS) == ()
+    assert [one.name for one in prerequisites(made, WORKSPACE, NO_KINDS)] == ["apps/v1"]
     unused = DeploySpec(manifests=made.manifests, commands=made.commands, steps=made.steps[1:])
-    assert [one.name for one in prerequisites(unused, WORKSPACE, NO_KINDS)] == ["ml/model"]
+    assert [one.name for one in prerequisites(unused, WORKSPACE, NO_KINDS)] == ["apps/v1", "ml/model"]
 
 
 def manifests_with_command(line: str) -> DeploySpec:
@@ -152,6 +154,38 @@ def test_a_kind_that_kubernetes_does_not_serve_has_to_be_installed() -> None:
         "spec": {"group": "leaderworkerset.x-k8s.io", "names": {"kind": "LeaderWorkerSet"}},
     }
     assert needed(definition, lws()) == {}
+
+
+def api_versions(made: DeploySpec) -> dict[str, str]:
+    needs = prerequisites(made, WORKSPACE, NO_KINDS)
+    return {one.name: one.by for one in needs if one.category is Category.API_VERSIONS}
+
+
+def test_the_version_that_each_object_is_written_in_is_needed() -> None:
+    claim = obj("resource.k8s.io/v1", "ResourceClaimTemplate", "gpu")
+    components = [{"template": deployment()}, {"template": claim}]
+    wrapper = obj("workload.codeflare.dev/v1beta2", "AppWrapper", spec={"components": components})
+    service, written = obj("v1", "Service"), obj("{{ cluster.labels.dra }}", "ResourceClaim", "any")
+    assert api_versions(manifests(wrapper, service, written)) == {
+        "apps/v1": "Deployment",
+        "resource.k8s.io/v1": "ResourceClaimTemplate",
+        "workload.codeflare.dev/v1beta2": "AppWrapper",
+    }
+
+
+def test_a_version_that_the_template_itself_defines_is_not_needed() -> None:
+    group, names = "leaderworkerset.x-k8s.io", {"kind": "LeaderWorkerSet"}
+    versions = [{"name": "v1", "served": True}, {"name": "v1alpha1", "served": False}]
+    spec = {"group": group, "names": names, "versions": versions}
+    definition = obj("apiextensions.k8s.io/v1", "CustomResourceDefinition", f"leaderworkersets.{group}", spec)
+    assert api_versions(manifests(definition, lws())) == {"apiextensions.k8s.io/v1": "CustomResourceDefinition"}
+    older = {**lws(), "apiVersion": f"{group}/v1alpha1"}
+    assert f"{group}/v1alpha1" in api_versions(manifests(definition, older))
+
+
+def test_what_charts_bring_is_unknown_but_for_the_kinds_of_kubernetes() -> None:
+    assert [*api_versions(spec(("a", lws()), ("b", deployment())))] == ["apps/v1", "leaderworkerset.x-k8s.io/v1"]
+    assert [*api_versions(spec(chart(), ("a", lws()), ("b", deployment())))] == ["apps/v1"]
 
 
 def test_the_claims_of_a_set_are_its_own_and_need_their_storage_class() -> None:
@@ -196,8 +230,9 @@ def test_of_a_chart_nothing_is_known() -> None:
 
 def test_each_thing_is_needed_once_by_the_first_that_refers_to_it() -> None:
     pod = {"serviceAccountName": "reader"}
-    (one,) = prerequisites(spec(("a", deployment(pod)), ("b", deployment(pod))), WORKSPACE, NO_KINDS)
+    version, one = prerequisites(spec(("a", deployment(pod)), ("b", deployment(pod))), WORKSPACE, NO_KINDS)
     assert (one.name, one.by) == ("ml/reader", "Deployment model")
+    assert (version.name, version.by) == ("apps/v1", "Deployment")
 
 
 @pytest.mark.parametrize("junk", [None, 3, "text", [], {}, [3], {"a": 3}, ["a"]], ids=repr)

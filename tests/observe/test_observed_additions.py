@@ -40,6 +40,11 @@ def observed(*parts: str) -> ClusterObservation:
     return seen
 
 
+def test_of_api_versions_that_are_left_out_nobody_knows() -> None:
+    assert observed().api_versions is None
+    assert observed("apiVersions: [v1, apps/v1]\n").api_versions == {"v1", "apps/v1"}
+
+
 def test_what_the_cluster_adds_to_pods_is_read() -> None:
     seen = observed(CLUSTER)
     assert seen.runtime_classes == {

@@ -28,7 +28,9 @@ from reconciler.model.ids import ClusterName
 from reconciler.model.policy import Connection, Fleet
 from tests.builders.inputs import cluster, desired
 from tests.builders.node_pools import declared, node_pool
+from tests.builders.platform_objects import bursting_fleet, deployment
 from tests.builders.ready_fleet import bootstraps
+from tests.builders.requests import manifests
 
 SERVER = AskedServer(title="worker-2", cluster=ClusterName("worker-2"), connection=Connection(context="gke two"))
 PRIMARY = AskedServer(title="worker-1", cluster=ClusterName("worker-1"), connection=Connection(in_cluster=True))
@@ -68,10 +70,10 @@ def test_rights_that_nobody_tells_are_unknown() -> None:
 def test_rights_to_kinds_that_the_fleet_declares_are_granted_with_the_others() -> None:
     kind = CustomResource("example.com", ("v1",), "trainers", "Trainer")
     check = ReadRights(server=PRIMARY, needed=NeededRights(file="", resources=(kind,)))
-    groups = {"groups": [{"name": "example.com", "versions": [{"version": "v1"}]}]}
+    groups = {"groups": [{"name": "example.com", "versions": [{"groupVersion": "example.com/v1"}]}]}
     told = result(check, DENIED, {GROUPS: ApiAnswer(kind=AnswerKind.GIVEN, body=groups)})
     assert told.remedy == "overspill grant --context CONTEXT --cluster worker-1"
-    other = {"groups": [{"name": "example.com", "versions": [{"version": "v2"}]}]}
+    other = {"groups": [{"name": "example.com", "versions": [{"groupVersion": "example.com/v2"}]}]}
     assert result(check, DENIED, {GROUPS: ApiAnswer(kind=AnswerKind.GIVEN, body=other)}).readiness is Readiness.OK
 
 
@@ -188,7 +190,9 @@ def test_names_that_an_expression_makes_are_not_asked_for() -> None:
 
 
 def test_clusters_without_an_engine_of_ours_are_only_watched() -> None:
-    checks = server_checks(desired(), output_branch="placements", begun=True)
+    targets = cluster("worker-2"), cluster("worker-3")
+    fleet = bursting_fleet(*targets, spec=manifests(deployment()))
+    checks = server_checks(fleet, output_branch="placements", begun=True)
     kinds = {server.title: [type(check).__name__ for check in listed] for server, listed in checks.items()}
     listed = ["VersionCheck", "ClockCheck", "ReadRights", "TargetNamespace"]
     candidate = [*listed, "TemplateVersions"]

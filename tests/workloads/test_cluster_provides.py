@@ -9,7 +9,9 @@ import pytest
 
 from reconciler.core.commits.templates import render_templates
 from reconciler.core.explain.workload import explain
+from reconciler.core.fleet.prerequisites import prerequisites
 from reconciler.core.fleet.read_file import assemble, parse_file
+from reconciler.core.workloads.builtin_kinds import NO_KINDS
 from reconciler.core.workloads.cluster_provides import refuse_lacking
 from reconciler.model.action import Action
 from reconciler.model.capacity import ClusterObservation
@@ -23,7 +25,7 @@ from tests.builders.fleet_files import FLEET, cluster, load, workspace
 from tests.builders.inputs import NOW, VLLM, free, inputs, ordering, plan, short
 from tests.builders.inputs import cluster as cluster_of
 from tests.builders.plans import begun
-from tests.builders.platform_objects import bursting_fleet, deployment, providing
+from tests.builders.platform_objects import WORKSPACE, bursting_fleet, deployment, obj, providing
 from tests.builders.requests import manifests, request, wants
 
 WITH_CLAIM = manifests(deployment({"volumes": [{"name": "models", "persistentVolumeClaim": {"claimName": "models"}}]}))
@@ -294,3 +296,80 @@ def test_runtime_classes_are_seen_as_device_classes_are() -> None:
     assert change.action is Action.PLACE
     assert [one.message for one in change.refused] == ["has no RuntimeClass kata, which Deployment model needs"]
     assert explain(VLLM, inputs(short(1), able, wanted=fleet), made).conclusion[-1].startswith("worker-2 does not say")
+
+
+CLAIMING = manifests(deployment(), obj("resource.k8s.io/v1", "ResourceClaimTemplate", "gpu"))
+"""Its claim is written in a version that Kubernetes serves since 1.34."""
+UPGRADE = "upgrade the cluster to a Kubernetes that serves resource.k8s.io/v1"
+
+
+@pytest.mark.parametrize(
+    ("declared", "observed", "message", "remedy"),
+    [
+        (None, None, "", ""),
+        (None, {"apps/v1", "resource.k8s.io/v1"}, "", ""),
+        (("apps/v1", "resource.k8s.io/*"), None, "", ""),
+        (("apps/v1",), {"apps/v1", "resource.k8s.io/v1"}, "", ""),
+        (
+            None,
+            {"apps/v1", "resource.k8s.io/v1beta1"},
+            "serves resource.k8s.io/v1beta1 and not resource.k8s.io/v1, which the ResourceClaimTemplate is written in",
+            f"write it in resource.k8s.io/v1beta1, or {UPGRADE}",
+        ),
+        (
+            ("apps/v1", "resource.k8s.io/v1"),
+            {"apps/v1"},
+            "serves no version of resource.k8s.io, of which the ResourceClaimTemplate is",
+            UPGRADE,
+        ),
+        (
+            ("apps/v1", "resource.k8s.io/v1beta2"),
+            None,
+            "serves resource.k8s.io/v1beta2 and not resource.k8s.io/v1, which the ResourceClaimTemplate is written in",
+            f"write it in resource.k8s.io/v1beta2, or {UPGRADE}",
+        ),
+    ],
+    ids=["unknown", "served", "declared", "served against its file", "older", "against its file", "declared older"],
+)
+def test_a_cluster_gets_no_object_of_a_version_that_it_does_not_serve(
+    declared: tuple[str, ...] | None, observed: set[str] | None, message: str, remedy: str
+) -> None:
+    there = cluster_of("worker-2") if declared is None else providing("worker-2", apiVersions=declared)
+    fleet = bursting_fleet(there, spec=CLAIMING, policy=ordering("worker-2"))
+    seen = replace(free("worker-2", 8), api_versions=observed)
+    made = plan(short(1), seen, wanted=fleet)
+    assert placed(made) == ([] if message else ["worker-2"])
+    refused = [(one.reason, one.message, one.remedy) for held in made.suppressed for one in held.refusals]
+    assert refused == ([(Reason.NEEDS_FIRST, message, remedy)] if message else [])
+    conclusion = " ".join(explain(VLLM, inputs(short(1), seen, wanted=fleet), made).conclusion)
+    assert ("API version" in conclusion, message in conclusion) == (False, True)
+
+
+def test_a_custom_kind_that_is_not_served_is_told_once() -> None:
+    spec = manifests(obj("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"))
+    needed = prerequisites(spec, WORKSPACE, NO_KINDS)
+    seen = replace(free("worker-2", 8), api_versions={"apps/v1"})
+    refusal = refuse_lacking(cluster_of("worker-2"), needed, seen)
+    assert refusal is not None
+    assert refusal.message == "serves no version of leaderworkerset.x-k8s.io, of which the LeaderWorkerSet is"
+    assert refusal.remedy == "install there what serves it, or ship its CustomResourceDefinition with the workload"
+    refusal = refuse_lacking(providing("worker-2", kinds=()), needed, seen)
+    assert refusal is not None
+    assert refusal.message == (
+        "has no kind leaderworkerset.x-k8s.io/LeaderWorkerSet, which LeaderWorkerSet model needs"
+    )
+
+
+def test_a_version_is_told_beside_what_else_is_lacking() -> None:
+    needed = prerequisites(
+        manifests(deployment({"runtimeClassName": "kata"}), obj("resource.k8s.io/v1", "ResourceClaimTemplate", "gpu")),
+        WORKSPACE,
+        NO_KINDS,
+    )
+    there = providing("worker-2", runtimeClasses=(), apiVersions=("apps/v1", "resource.k8s.io/v1beta1"))
+    refusal = refuse_lacking(there, needed, None)
+    assert refusal is not None
+    assert refusal.message == (
+        "has no RuntimeClass kata, which Deployment model needs; serves resource.k8s.io/v1beta1 and not"
+        " resource.k8s.io/v1, which the ResourceClaimTemplate is written in"
+    )

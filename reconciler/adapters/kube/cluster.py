@@ -12,6 +12,7 @@ from threading import Lock
 from reconciler.adapters.kube.followed_companions import FollowedCompanions
 from reconciler.adapters.kube.followed_objects import FollowedObjects
 from reconciler.adapters.kube.kept_objects import KeptObjects, TooMuchKept
+from reconciler.adapters.kube.served_versions import ServedVersions
 from reconciler.adapters.kube.server import ApiServer
 from reconciler.adapters.kube.stream import ListOptions, Stream, describe_muted
 from reconciler.adapters.kube.targets import ClusterTarget
@@ -109,6 +110,7 @@ class FollowedCluster:
         self._tasks: dict[Watched, asyncio.Task[None]] = {}
         self._changing_target = asyncio.Lock()
         self._beat = asyncio.create_task(send_heartbeats(server, pace, self._note_heartbeat))
+        self._api_versions = ServedVersions(server, pace, self._note_api_versions)
         self._heard_at: datetime | None = None
         self._seen_at: datetime | None = None
         self._observation: ClusterObservation | None = None
@@ -161,6 +163,7 @@ class FollowedCluster:
             self._start(self._streams)
             self._watch_custom_kinds()
             await self._companions.restart()
+            await self._api_versions.restart()
             if self._engine is not None:
                 await self._engine.restart()
         self._changed(ChangeEffect.CAPACITY)
@@ -169,6 +172,7 @@ class FollowedCluster:
         """Stop the streams, and close the connection."""
         async with self._changing_target:
             await cancel([self._beat, *self._tasks.values()])
+            await self._api_versions.close()
             await self._companions.close()
             if self._engine is not None:
                 await self._engine.close()
@@ -177,6 +181,7 @@ class FollowedCluster:
     async def settle(self) -> None:
         """Wait for the first complete list of cluster, companions and engine, or for a first failure."""
         await self.settled.wait()
+        await self._api_versions.settled.wait()
         await self._companions.settle()
         if self._engine is not None:
             await self._engine.settled.wait()
@@ -189,7 +194,7 @@ class FollowedCluster:
                 unknown = frozenset(kind for kind, stream in self._streams.items() if stream.unknown)
                 unknown |= {Resource.NODE_POOLS} - self._streams.keys()
                 if self._dirty or self._observation is None or unknown != self._unknown:
-                    self._observation = self._with_companions(self._state.observation(self.target.name, at, unknown))
+                    self._observation = self._with_additions(self._state.observation(self.target.name, at, unknown))
                     self._unknown, self._changed_at = unknown, now
                     self._dirty = False
                 stale, unread = self._last_heard.stale(self._streams), self._unread_kinds(unknown)
@@ -214,10 +219,11 @@ class FollowedCluster:
             for _, resource in sorted(by_name.items())
         )
 
-    def _with_companions(self, observation: ClusterObservation) -> ClusterObservation:
-        """Add the companions of live workloads, which are watched by themselves."""
-        companions = self._companions.objects()
-        return replace(observation, objects=by_name((*observation.objects, *companions))) if companions else observation
+    def _with_additions(self, observation: ClusterObservation) -> ClusterObservation:
+        """Add the companions of live workloads, which are watched by themselves, and the API versions."""
+        companions, versions = self._companions.objects(), self._api_versions.names
+        objects = by_name((*observation.objects, *companions)) if companions else observation.objects
+        return replace(observation, objects=objects, api_versions=versions)
 
     def _watched_until(self, seen: datetime) -> datetime:
         """Return the time up to which the observation holds; it advances while heartbeats are answered."""
@@ -383,6 +389,13 @@ class FollowedCluster:
         self._companions.heard()
         if self._engine is not None:
             self._engine.heard()
+
+    def _note_api_versions(self) -> None:
+        """Note that the server serves other API versions than before, so that other placements can run there."""
+        with self._lock:
+            self._dirty = True
+        if self._complete():
+            self._changed(ChangeEffect.CAPACITY)
 
     def _complete(self) -> bool:
         return all(stream.listed or (stream.resource.optional and stream.failures) for stream in self._streams.values())

@@ -1,9 +1,9 @@
-"""Heartbeats of API servers, and the cancellation of tasks."""
+"""Questions that are asked of API servers again and again, as heartbeats, and the cancellation of tasks."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 
 import structlog
 
@@ -17,22 +17,32 @@ log = structlog.get_logger()
 
 async def send_heartbeats(server: ApiServer, pace: WatchTiming, heard: Callable[[], None]) -> None:
     """Get the server's version regularly, for ever: a quiet watch brings nothing for the minute between bookmarks."""
+
+    async def beat() -> None:
+        await server.get("/version", {}, within=pace.connect)
+        heard()
+
+    await asyncio.sleep(pace.beat)
+    await ask_regularly(beat, pace, every=pace.beat)
+
+
+async def ask_regularly(ask: Callable[[], Awaitable[None]], pace: WatchTiming, *, every: float) -> None:
+    """Ask a server something for ever: now, and so many seconds after each answer; sooner or later after a failure."""
     failures = 0
     warned = False
     while True:
-        await asyncio.sleep(pace.backoff(failures) if failures else pace.beat)
         try:
-            await server.get("/version", {}, within=pace.connect)
+            await ask()
         except (Transient, Expired):  # the streams report the failure
             failures += 1
-        except Exception:  # without heartbeats a healthy cluster would become stale
+        except Exception:  # without answers a healthy cluster would become stale
             failures += 1
             if not warned:
-                log.exception("bug; asking for signs of life goes on")
+                log.exception("bug; asking goes on")
             warned = True
         else:
             failures = 0
-            heard()
+        await asyncio.sleep(pace.backoff(failures) if failures else every)
 
 
 async def cancel(tasks: Iterable[asyncio.Task[None]]) -> None:

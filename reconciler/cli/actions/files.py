@@ -32,8 +32,8 @@ from reconciler.core.schema.policy import BurstPolicyFile
 from reconciler.core.schema.yaml import MAX_BYTES, too_large
 from reconciler.core.validation.objects import unchecked_kinds
 from reconciler.errors import InvalidInput, Problem, Severity
-from reconciler.model.capacity import Observed
-from reconciler.model.ids import BlobId, CommitId
+from reconciler.model.capacity import ClusterObservation, Observed
+from reconciler.model.ids import BlobId, ClusterName, CommitId
 from reconciler.model.manifest_source import SourceContents, SourceKey
 from reconciler.model.policy import Desired
 from reconciler.model.tree import EntryType, TreeEntry
@@ -96,7 +96,8 @@ def _check(path: Path, top: Path, name: str, observations: Path | None) -> Repos
         directories_like_files(path.relative_to(top).as_posix() for path in _walk(top)),
     )
     files = committed.files
-    desired = replace(directory, files=files, contents=_contents(top, files)).desired()
+    seen = Observed() if observations is None else FileObservations(observations).observe()
+    desired = replace(directory, files=files, contents=_contents(top, files)).desired(seen=seen.clusters)
     used = [source.path for source in path_sources(files.values())]
     unread = [
         file
@@ -105,7 +106,6 @@ def _check(path: Path, top: Path, name: str, observations: Path | None) -> Repos
     ]
     specs = [template.spec for template in desired.templates.values() if _is_within(name, template.path)]
     specs += [request.spec for request in desired.requests.values() if _is_within(name, request.path)]
-    seen = Observed() if observations is None else FileObservations(observations).observe()
     parted = with_template_differences(replace(seen, problems=()), desired).problems
     seen = with_node_pool_differences(seen, desired)
     others = [
@@ -299,9 +299,14 @@ class FleetDirectory:
     """What templates are made from in the directory itself: what is pinned to a commit is not on this disk."""
     unreadable: tuple[Problem, ...]
 
-    def desired(self, new: Mapping[str, ParsedFile] | None = None) -> Desired:
-        """Return what the files say, with `new` ones added."""
-        return assemble(CommitId(""), {**self.files, **(new or {})}, contents=self.contents)
+    def desired(
+        self,
+        new: Mapping[str, ParsedFile] | None = None,
+        *,
+        seen: Mapping[ClusterName, ClusterObservation] | None = None,
+    ) -> Desired:
+        """Return what the files say, with `new` ones added, and the warnings that follow from observed clusters."""
+        return assemble(CommitId(""), {**self.files, **(new or {})}, contents=self.contents, seen=seen)
 
 
 def read_directory(top: Path) -> FleetDirectory:

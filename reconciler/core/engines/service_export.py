@@ -41,7 +41,12 @@ class Unexportable:
 
 def export_kind(shared: SharedNetworking) -> str:
     """Return the ``group/Kind`` of the objects that are made."""
-    return group_kind({"apiVersion": _VERSIONS[shared.api], "kind": _KIND})
+    return group_kind({"apiVersion": export_version(shared), "kind": _KIND})
+
+
+def export_version(shared: SharedNetworking) -> str:
+    """Return the ``apiVersion`` of the objects that are made."""
+    return _VERSIONS[shared.api]
 
 
 def service(manifest: Mapping[str, Json]) -> bool:

@@ -40,7 +40,7 @@ from reconciler.core.fleet.sources.expansion import (
     unreachable,
     why_not_deployed,
 )
-from reconciler.core.fleet.sources.patches import check_patched
+from reconciler.core.fleet.sources.patches import PatchedTemplates, check_patched
 from reconciler.core.fleet.sources.permission import forbidden
 from reconciler.core.fleet.sources.referred_objects import referred_sources, with_referred
 from reconciler.core.fleet.spread.files import spread_policies
@@ -51,7 +51,7 @@ from reconciler.core.fleet.warnings.budgets import warn_unpriced
 from reconciler.core.fleet.warnings.deployed import warn_moving_images, warn_refused_shares, warn_uncounted_pods
 from reconciler.core.fleet.warnings.multikueue import warn_managed_by_multikueue
 from reconciler.core.fleet.warnings.objects import warn_immutable_replicas, warn_shared_objects
-from reconciler.core.fleet.warnings.prerequisites import burst_clusters, check_prerequisites
+from reconciler.core.fleet.warnings.prerequisites import burst_clusters, check_prerequisites, warn_unserved
 from reconciler.core.fleet.warnings.runs import warn_short_time
 from reconciler.core.fleet.workload_kinds import warn_dead_paths, warn_unknown_kind, with_api_group, workload_kinds
 from reconciler.core.observe.counted_object import WORKLOAD
@@ -62,6 +62,7 @@ from reconciler.core.workloads.builtin_kinds import Kinds
 from reconciler.core.workloads.containers import deployed_containers
 from reconciler.core.workloads.single_run import runs_once
 from reconciler.errors import Bug, Problem, Severity
+from reconciler.model.capacity import ClusterObservation
 from reconciler.model.ids import BlobId, ClusterName, CommitId, WorkloadId, WorkspaceName
 from reconciler.model.kubernetes.object_schema import CustomKind, ObjectSchemas
 from reconciler.model.manifest_source import ManifestSource, RepositorySource, SourceContents, SourceKey
@@ -92,13 +93,15 @@ def assemble(
     *,
     blobs: Mapping[str, BlobId] = _NO_BLOBS,
     contents: SourceContents = _NO_CONTENTS,
+    seen: Mapping[ClusterName, ClusterObservation] | None = None,
 ) -> Desired:
     """Put the files of one commit into force, by path. `blobs` are their versions, which templates remember.
 
     Files with errors of their own take no part; their problems are reported with all others, by path and line.
-    `contents` are the objects of the sources of templates, as far as they have been read.
+    `contents` are the objects of the sources of templates, as far as they have been read. `seen` are observed clusters:
+    the problems alone follow from these.
     """
-    return assemble_with_rejections(commit, files, blobs=blobs, contents=contents).desired
+    return assemble_with_rejections(commit, files, blobs=blobs, contents=contents, seen=seen).desired
 
 
 def assemble_with_rejections(
@@ -110,6 +113,7 @@ def assemble_with_rejections(
     absent: Iterable[ParsedFile] = (),
     newcomers: Collection[tuple[str, Identity]] = frozenset(),
     trusted: Collection[str] = (),
+    seen: Mapping[ClusterName, ClusterObservation] | None = None,
 ) -> Assembly:
     """Assemble like `assemble`, and return the rejected files as well.
 
@@ -121,7 +125,7 @@ def assemble_with_rejections(
 
     def put_together(some: Mapping[str, ParsedFile]) -> Assembly | Bug:
         gone = (*absent, *(files[path] for path in bugs))
-        task = partial(_assemble, commit, some, (blobs, contents), gone, newcomers)
+        task = partial(_assemble, commit, some, (blobs, contents), gone, newcomers, seen=seen)
         return attempt(Seam.ASSEMBLY, "the fleet repository", task)
 
     assembly = put_together(files)
@@ -150,6 +154,8 @@ def _assemble(
     versions: tuple[Mapping[str, BlobId], SourceContents],
     absent: Iterable[ParsedFile],
     newcomers: Collection[tuple[str, Identity]],
+    *,
+    seen: Mapping[ClusterName, ClusterObservation] | None,
 ) -> Assembly:
     files = {path: file for path, file in sorted(files.items()) if not is_ignored(path, files)}
     fleet = _fleet(files)
@@ -157,7 +163,8 @@ def _assemble(
         read_paths(
             {} if fleet is None else fleet.spec.paths.value_of(),
             ((path, value) for path, value in _values(files) if isinstance(value, WorkspaceFile)),
-        )
+        ),
+        seen,
     )
     for file in absent:
         work.excused |= file.mentioned
@@ -531,16 +538,18 @@ def _warn_prerequisites(
     templates: Mapping[WorkloadId, tuple[WorkloadTemplate, DeclaredValue[TemplateDraft]]],
 ) -> None:
     """Warn of the prerequisites of each template that its clusters may lack."""
-    complete = "Cluster" not in work.excused
+    complete, patched = "Cluster" not in work.excused, PatchedTemplates(desired)
     for workload, (template, placed) in templates.items():
         workspace = desired.workspaces[template.workspace]
         asked = template.prerequisites or workspace.shared_networking
         clusters = burst_clusters(desired.policies.get(workload), workspace, desired) if asked else ()
         needs = template.prerequisites
-        check = partial(
-            check_prerequisites, template.spec, needs, workspace, clusters, desired.kinds, complete=complete
-        )
-        work.warn(placed, check, placed.value.spelling.of)
+        check = partial(check_prerequisites, template.spec, needs, workspace, clusters, desired.kinds)
+        work.warn(placed, partial(check, seen=work.seen, complete=complete), placed.value.spelling.of)
+        places = [
+            (cluster, patched.prerequisites(template, cluster), work.seen.get(cluster.name)) for cluster in clusters
+        ]
+        work.warn(placed, partial(warn_unserved, template.spec, places, desired.kinds), placed.value.spelling.of)
 
 
 def _warn_objects(

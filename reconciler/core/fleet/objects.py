@@ -21,7 +21,8 @@ from reconciler.core.schema.workloadkind import WorkloadKindFile
 from reconciler.core.schema.workloadspread import WorkloadSpreadFile
 from reconciler.core.schema.workspace import WorkspaceFile
 from reconciler.errors import Bug, Problem, Severity
-from reconciler.model.ids import WorkspaceName
+from reconciler.model.capacity import ClusterObservation
+from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.model.kubernetes.object_schema import CustomKind
 from reconciler.model.policy import Workspace
 from reconciler.model.workload import WorkloadRef
@@ -69,9 +70,12 @@ class FleetObjects:
     errors of those files. `paths` say which objects a file may hold.
     """
 
-    def __init__(self, paths: ReadPaths | None = None) -> None:
-        """Start without objects and problems."""
+    def __init__(
+        self, paths: ReadPaths | None = None, seen: Mapping[ClusterName, ClusterObservation] | None = None
+    ) -> None:
+        """Start without objects and problems. `seen` are observed clusters, for warnings alone."""
         self.paths = paths or ReadPaths()
+        self.seen = seen or {}
         self.problems: list[Problem] = []
         self.contests: list[Contest] = []
         self.rejected: set[str] = set()

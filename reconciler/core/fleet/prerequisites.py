@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from reconciler.core.engines.deployment import made_manifests, target_namespace
-from reconciler.core.engines.service_export import export_kind, service
+from reconciler.core.engines.service_export import export_kind, export_version, service
 from reconciler.core.pods.pod_references import (
     Reference,
     as_mapping,
@@ -27,7 +27,7 @@ from reconciler.core.workloads.pods import pod_template_sites
 from reconciler.model.cluster import Category, Prerequisite
 from reconciler.model.kubernetes.workload_kind import Path, path
 from reconciler.model.policy import Workspace
-from reconciler.model.workload import DeploySpec, Json
+from reconciler.model.workload import DeploySpec, Json, StepType
 from reconciler.text.findings import shortened
 
 _QUEUED = ((path("spec.queue"), Category.QUEUES), (path("spec.priorityClassName"), Category.PRIORITY_CLASSES))
@@ -50,23 +50,44 @@ def prerequisites(spec: DeploySpec, workspace: Workspace, kinds: Kinds) -> tuple
     """
     target = target_namespace(spec, workspace)
     objects = list(made_manifests(spec, kinds, kept=True))
+    is_complete = all(step.type is StepType.MANIFEST for step in spec.steps)
     own: set[IncludedObject] = set()
     for manifest in objects:
         own.update(included_objects(manifest, namespace_of(manifest, target)))
     needed_by_key: dict[IncludedObject, Prerequisite] = {}
     for manifest in objects:
         by = shortened(f"{manifest.get('kind')} {at(manifest, ('metadata', 'name'))}")
+        for version in _api_version(manifest, is_complete=is_complete):
+            key = Category.API_VERSIONS, version
+            if key not in own:
+                # Without the object's name: templates of the same kinds have the same answers of clusters.
+                kind = shortened(str(manifest.get("kind")))
+                needed_by_key.setdefault(key, Prerequisite(category=key[0], name=version, by=kind))
         for category, name in _references(manifest, namespace_of(manifest, target), kinds):
             if (category, name) not in own:
                 needed_by_key.setdefault((category, name), Prerequisite(category=category, name=name, by=by))
     shared = workspace.shared_networking
     if shared is not None and (services := [prerequisite for prerequisite in objects if service(prerequisite)]):
         by = shortened(f"Service {at(services[0], ('metadata', 'name'))}")
-        kind = Category.KINDS, export_kind(shared)
-        if kind not in own:
-            needed_by_key.setdefault(kind, Prerequisite(category=Category.KINDS, name=kind[1], by=by))
+        kind, version = export_kind(shared), export_version(shared)
+        for category, name, user in ((Category.KINDS, kind, by), (Category.API_VERSIONS, version, "ServiceExport")):
+            if (category, name) not in own:
+                needed_by_key.setdefault((category, name), Prerequisite(category=category, name=name, by=user))
     order = list(Category)
     return tuple(sorted(needed_by_key.values(), key=lambda needed: (order.index(needed.category), needed.name)))
+
+
+def _api_version(manifest: Mapping[str, Json], *, is_complete: bool) -> Iterator[str]:
+    """Yield the ``group/version`` that an object is written in; none for the core group, which all clusters serve.
+
+    Where a spec is not `is_complete`, what its charts and commands bring is unknown: they may define any custom kind.
+    """
+    version = manifest.get("apiVersion")
+    if not isinstance(version, str):
+        return
+    group = version.rpartition("/")[0]
+    if group and (is_complete or group in KUBERNETES_GROUPS):
+        yield version
 
 
 def namespace_of(manifest: Mapping[str, Json], target: str) -> str:

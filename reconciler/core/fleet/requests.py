@@ -10,7 +10,7 @@ from reconciler.core.fleet import admission
 from reconciler.core.fleet.objects import DeclaredValue, FleetObjects, name_locations
 from reconciler.core.fleet.prerequisites import prerequisites
 from reconciler.core.fleet.warnings.engine_ignores import warn_engine_ignores
-from reconciler.core.fleet.warnings.prerequisites import asked_clusters, check_prerequisites
+from reconciler.core.fleet.warnings.prerequisites import asked_clusters, check_prerequisites, warn_unserved
 from reconciler.core.schema.egs.gpr import GprTemplateFile
 from reconciler.core.schema.egs.gpr_binding import BindingFile, WorkspacePolicyFile
 from reconciler.core.schema.egs.request import RequestDraft
@@ -119,10 +119,10 @@ def admitted_requests(work: FleetObjects, desired: Desired) -> dict[WorkloadId, 
             needed = prerequisites(request.spec, workspace, desired.kinds)
             clusters = asked_clusters(request.clusters, workspace, desired)
             complete = "Cluster" not in work.excused
-            check = partial(
-                check_prerequisites, request.spec, needed, workspace, clusters, desired.kinds, complete=complete
-            )
-            work.warn(placed, check, draft.spelling.of)
+            check = partial(check_prerequisites, request.spec, needed, workspace, clusters, desired.kinds)
+            work.warn(placed, partial(check, seen=work.seen, complete=complete), draft.spelling.of)
+            places = [(cluster, needed, work.seen.get(cluster.name)) for cluster in clusters]
+            work.warn(placed, partial(warn_unserved, request.spec, places, desired.kinds), draft.spelling.of)
             if not draft.reserves:
                 asked = request.clusters or workspace.destinations
                 ignored = partial(warn_engine_ignores, request.spec, workspace, asked, desired)

@@ -147,6 +147,7 @@ def _observation(value: Json) -> tuple[ClusterObservation | None, tuple[Finding,
             },
         },
         reports={report.path: report for report in _reports(file)},
+        api_versions=None if file.api_versions is None else frozenset(file.api_versions),
         runtime_classes=_runtime_classes(file),
         limit_ranges=by_namespace(
             (f"{limits.namespace}/", resources(limits.default_request)) for limits in file.limit_ranges

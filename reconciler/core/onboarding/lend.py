@@ -264,7 +264,7 @@ def mention_once(lent: LentFiles, after: Desired) -> tuple[tuple[Problem, ...], 
     noted = frozenset[tuple[Category, str]]().union(*lent.lacking.values())
     doubtful = [each for each in template.prerequisites if any(undeclared(cluster, [each]) for cluster in clusters)]
     if noted.issuperset((each.category, each.name) for each in doubtful):
-        words = {finding.message for finding in warn_undeclared(doubtful, clusters)}
+        words = {finding.message for finding in warn_undeclared(doubtful, clusters, {})}
         problems = tuple(problem for problem in problems if problem.message not in words)
     lost = frozenset(
         (each.category, each.name)
@@ -390,7 +390,8 @@ def _needed(manifests: Iterable[Mapping[str, Json]], live: LiveWorkload, kinds: 
     alone = Workspace(
         name=WorkspaceName(live.namespace), primary=live.primary, clusters=(), namespaces=(live.namespace,)
     )
-    return prerequisites(DeploySpec(manifests=resources, steps=steps), alone, kinds)
+    needed = prerequisites(DeploySpec(manifests=resources, steps=steps), alone, kinds)
+    return tuple(prerequisite for prerequisite in needed if prerequisite.category is not Category.API_VERSIONS)
 
 
 def _notes(live: LiveWorkload, resources: list[dict[str, Json]], kinds: Kinds) -> Iterator[str]:

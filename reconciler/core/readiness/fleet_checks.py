@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 
 from reconciler.core.engines import ENGINES
 from reconciler.core.engines.engine import Bootstrap, ControlPlane, Engine
@@ -12,6 +13,7 @@ from reconciler.core.engines.permissions import deployed, made_namespaces, spec_
 from reconciler.core.engines.reports import EngineResource
 from reconciler.core.expressions.dialect import has_expression
 from reconciler.core.fleet.cluster_order import ordered_candidates
+from reconciler.core.fleet.sources.patches import PatchedTemplates
 from reconciler.core.observe.kubernetes.resources import plural_of
 from reconciler.core.readiness.check import AskedServer, Check, SettledCheck, missing
 from reconciler.core.readiness.cluster_logins import KnownCluster
@@ -27,8 +29,8 @@ from reconciler.core.readiness.server import ClockCheck, VersionCheck
 from reconciler.core.readiness.template_versions import TemplateVersions
 from reconciler.core.schema import yaml
 from reconciler.core.workloads.api_kinds import KUBERNETES_GROUPS, group_kind
-from reconciler.core.workloads.held_objects import with_wrapped
 from reconciler.errors import InvalidInput
+from reconciler.model.cluster import Category, Prerequisite
 from reconciler.model.ids import ClusterName
 from reconciler.model.policy import Cluster, Desired, EngineName
 from reconciler.model.workload import Json
@@ -178,9 +180,9 @@ class _FleetChecks:
 
     def _prerequisites(self, name: ClusterName, server: AskedServer) -> Iterator[Check]:
         """List what the templates that may burst to a cluster refer to, each object once."""
-        desired = self._desired
+        desired, cluster, patched = self._desired, self._desired.clusters[name], PatchedTemplates(self._desired)
         needed: dict[tuple[str, str], NeededObject] = {}
-        versions: dict[str, str] = {}
+        versions: dict[str, Prerequisite] = {}
         for workload, policy in sorted(desired.policies.items()):
             workspace = desired.workspaces[workload.workspace]
             candidates = {candidate.cluster for candidate in ordered_candidates(policy, workspace, desired.clusters)}
@@ -188,18 +190,15 @@ class _FleetChecks:
             template = desired.templates[workload]
             if name not in candidates or primary is None:
                 continue
-            for manifest in (
-                each for resource in template.spec.manifests for each in with_wrapped(resource.manifest, desired.kinds)
-            ):
-                version = str(manifest.get("apiVersion"))
-                if "/" in version and not has_expression(version):
-                    versions.setdefault(version, str(workload))
-            for prerequisite in template.prerequisites:
-                if is_asked(prerequisite):
+            for prerequisite in patched.prerequisites(template, cluster):
+                if prerequisite.category is Category.API_VERSIONS and not has_expression(prerequisite.name):
+                    by = f"{prerequisite.by} of template {workload}"
+                    versions.setdefault(prerequisite.name, replace(prerequisite, by=by))
+                elif is_asked(prerequisite):
                     check = NeededObject(server=server, primary=primary, prerequisite=prerequisite)
                     needed.setdefault((prerequisite.category, prerequisite.name), check)
         if versions:
-            yield TemplateVersions(server=server, versions=versions)
+            yield TemplateVersions(server=server, needed=tuple(versions[each] for each in sorted(versions)))
         yield from needed.values()
 
 

@@ -9,6 +9,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import TypeAlias
 
+from reconciler.core.observe.kubernetes.api_versions import PATH, read_api_versions
 from reconciler.core.observe.kubernetes.resources import plural_of
 from reconciler.model.workload import Json
 
@@ -88,7 +89,7 @@ ACCOUNT = ApiQuestion(
 )
 """As whom the server knows the login."""
 
-GROUPS = ApiQuestion(path="/apis")
+GROUPS = ApiQuestion(path=PATH)
 """The API groups that a server serves, with their versions."""
 
 
@@ -125,10 +126,5 @@ def object_question(
 
 def served_versions(groups: ApiAnswer, group: str) -> frozenset[str]:
     """Return the versions of a group that a server serves, from its answer to GROUPS."""
-    listed = (groups.body or {}).get("groups") or ()
-    return frozenset(
-        str(version.get("version"))
-        for entry in listed
-        if entry.get("name") == group
-        for version in entry.get("versions") or ()
-    )
+    names = (name.rpartition("/") for name in read_api_versions(groups.body))
+    return frozenset(version for named, _, version in names if named == group)

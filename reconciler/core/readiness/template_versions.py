@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+from reconciler.core.observe.kubernetes.api_versions import read_api_versions
 from reconciler.core.readiness.check import AskedServer, CheckResult, missing, ok, unknown
-from reconciler.core.readiness.question import GROUPS, AnswerKind, Answers, ApiQuestion, served_versions
+from reconciler.core.readiness.question import GROUPS, AnswerKind, Answers, ApiQuestion
 from reconciler.core.workloads.api_kinds import KUBERNETES_GROUPS
+from reconciler.core.workloads.cluster_provides import unserved_version
+from reconciler.model.cluster import Prerequisite
 from reconciler.text.wording import count
 
 
@@ -16,8 +18,8 @@ class TemplateVersions:
     """The API versions of the objects that may be placed in a cluster (a `Check`)."""
 
     server: AskedServer
-    versions: Mapping[str, str] = field(hash=False)
-    """By group and version, ``batch/v1``: a template that has an object of it."""
+    needed: tuple[Prerequisite, ...]
+    """Each version once, with an object that is written in it."""
     questions: tuple[ApiQuestion, ...] = (GROUPS,)
 
     def result(self, answers: Answers) -> CheckResult:
@@ -26,10 +28,9 @@ class TemplateVersions:
         groups = answers[GROUPS]
         if groups.kind is not AnswerKind.GIVEN:
             return unknown(subject, groups.why, look)
-        for name, template in sorted(self.versions.items()):
-            group, _, version = name.rpartition("/")
-            served = served_versions(groups, group)
-            if version not in served and (served or group in KUBERNETES_GROUPS):
-                instead = f", but {', '.join(sorted(served))}" if served else ""
-                return missing(subject, f"{name} of template {template} is not served{instead}", look)
-        return ok(subject, f"all of {count(len(self.versions), 'version')} served")
+        served = read_api_versions(groups.body)
+        for prerequisite in self.needed:
+            unserved = unserved_version(prerequisite, served)
+            if prerequisite.name not in served and (unserved.served or unserved.group in KUBERNETES_GROUPS):
+                return missing(subject, f"{unserved.message}: {unserved.remedy}", look)
+        return ok(subject, f"all of {count(len(self.needed), 'version')} served")

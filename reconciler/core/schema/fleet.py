@@ -38,6 +38,9 @@ class ProvidesFile(Strict):
     """The objects that a cluster provides, as names or globs. A list is complete: the cluster lacks all other names."""
 
     kinds: list[Text] | None = Field(None, description="Custom kinds that are installed, as 'group/Kind'.")
+    api_versions: list[Text] | None = Field(
+        None, description="API versions that it serves, as `kubectl api-versions` prints them, where they are not seen."
+    )
     schedulers: list[Text] | None = Field(None, description="Schedulers beside the usual one, by schedulerName.")
     queues: list[Text] | None = Field(None, description=f"Queues of Kueue, Volcano and KAI; LocalQueues {_NAMED}.")
     pod_groups: list[Text] | None = Field(None, description=f"PodGroups, {_NAMED}.")

@@ -334,6 +334,13 @@ class ObservationFile(Strict):
         [], description="Objects that templates are made from (`spec.from.workload`), as kubectl prints them."
     )
     placements: list[PlacedFile] = Field([])
+    api_versions: list[Text] | None = Field(
+        None,
+        description=(
+            "All API versions that it serves, as `kubectl api-versions` prints them; if left out, objects of any "
+            "version may go there."
+        ),
+    )
     runtime_classes: list[RuntimeClassFile] | None = Field(
         None, description="All RuntimeClasses of the cluster; if left out, pods that name a RuntimeClass do not fit."
     )

@@ -2,15 +2,18 @@
 
 A cluster that lists objects of a category has no others of it. Categories that it does not list are unknown: they
 refuse no placement, and `overspill check` and `overspill explain` report them. DeviceClasses and RuntimeClasses are
-observed, where there are any.
+observed, where there are any. API versions are observed on every watched cluster, and what its API server says holds
+against any list; where they are unknown, nothing is said of them, since every object has one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from reconciler.core.expressions.dialect import has_expression
+from reconciler.core.workloads.api_kinds import KUBERNETES_GROUPS
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.cluster import Category, Prerequisite
 from reconciler.model.plan import Reason, Refusal
@@ -19,6 +22,7 @@ from reconciler.text.wording import join_names, sanitize
 
 _WORDS = {
     Category.KINDS: "kind",
+    Category.API_VERSIONS: "API version",
     Category.SCHEDULERS: "scheduler",
     Category.QUEUES: "queue",
     Category.POD_GROUPS: "PodGroup",
@@ -37,7 +41,7 @@ _WORDS = {
     Category.DEVICE_CLASSES: "DeviceClass",
     Category.IMAGES: "pulled image",
 }
-_WHOLE = frozenset({Category.KINDS, Category.IMAGES})
+_WHOLE = frozenset({Category.KINDS, Category.API_VERSIONS, Category.IMAGES})
 """Categories in whose names a slash does not separate a namespace."""
 
 
@@ -47,20 +51,87 @@ def refuse_lacking(
     """Refuse a cluster that lacks prerequisites, and name all of them; None if none is known to be missing."""
     if not prerequisites:
         return None
-    lacks = [prerequisite for prerequisite in prerequisites if _has(cluster, prerequisite, seen) is False]
-    if not lacks:
+    lacks = [
+        prerequisite
+        for prerequisite in prerequisites
+        if prerequisite.category is not Category.API_VERSIONS and _has(cluster, prerequisite, seen) is False
+    ]
+    kinds = {lack.name.partition("/")[0] for lack in lacks if lack.category is Category.KINDS}
+    unserved = [
+        version for version in unserved_versions(cluster, prerequisites, seen) if version.group not in kinds
+    ]  # a kind that is not there has no version there
+    if not (lacks or unserved):
         return None
-    first, *others = lacks
-    nor = f", nor {join_names(map(describe_prerequisite, others))}" if others else ""
-    fields = join_names(dict.fromkeys(f"spec.provides.{lack.category}" for lack in lacks))
-    them = "them" if others else "it"
+    messages, remedies = [version.message for version in unserved], [version.remedy for version in unserved]
+    if lacks:
+        first, *others = lacks
+        nor = f", nor {join_names(map(describe_prerequisite, others))}" if others else ""
+        fields = join_names(dict.fromkeys(f"spec.provides.{lack.category}" for lack in lacks))
+        them = "them" if others else "it"
+        messages.insert(0, f"has no {describe_prerequisite(first)}, which {sanitize(first.by)} needs{nor}")
+        remedies.insert(
+            0,
+            f"create {them} there and list {them} in its {fields} (what a list does not name, the cluster lacks),"
+            f" or ship {them} with the workload",
+        )
     return Refusal(
-        cluster=cluster.name,
-        reason=Reason.NEEDS_FIRST,
-        message=f"has no {describe_prerequisite(first)}, which {sanitize(first.by)} needs{nor}",
-        remedy=f"create {them} there and list {them} in its {fields} (what a list does not name, the cluster lacks),"
-        f" or ship {them} with the workload",
+        cluster=cluster.name, reason=Reason.NEEDS_FIRST, message="; ".join(messages), remedy="; ".join(remedies)
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnservedVersion:
+    """An API version that an object is written in and that an API server does not serve, so that it refuses it.
+
+    https://kubernetes.io/docs/reference/using-api/#api-groups
+    """
+
+    needed: Prerequisite
+    served: tuple[str, ...]
+    """The versions of its group that are served, sorted; empty for none."""
+
+    @property
+    def group(self) -> str:
+        """The API group."""
+        return self.needed.name.rpartition("/")[0]
+
+    @property
+    def message(self) -> str:
+        """Say what the API server serves instead."""
+        name, by = sanitize(self.needed.name), sanitize(self.needed.by)
+        if self.served:
+            return f"serves {', '.join(self.served)} and not {name}, which the {by} is written in"
+        return f"serves no version of {sanitize(self.group)}, of which the {by} is"
+
+    @property
+    def remedy(self) -> str:
+        """Say what a person can do."""
+        name = sanitize(self.needed.name)
+        if self.group in KUBERNETES_GROUPS:
+            rather = f"write it in {self.served[-1]}, or " if self.served else ""
+            return f"{rather}upgrade the cluster to a Kubernetes that serves {name}"
+        if self.served:
+            return f"write it in {self.served[-1]}, or install a release there that serves {name}"
+        return "install there what serves it, or ship its CustomResourceDefinition with the workload"
+
+
+def unserved_versions(
+    cluster: Cluster, prerequisites: Iterable[Prerequisite], seen: ClusterObservation | None
+) -> Iterator[UnservedVersion]:
+    """Yield the API versions that a cluster does not serve, as far as its API server or its file says so."""
+    for prerequisite in prerequisites:
+        if prerequisite.category is Category.API_VERSIONS and _has(cluster, prerequisite, seen) is False:
+            versions = None if seen is None else seen.api_versions
+            yield unserved_version(
+                prerequisite, cluster.provides[Category.API_VERSIONS] if versions is None else versions
+            )
+
+
+def unserved_version(prerequisite: Prerequisite, versions: Iterable[str]) -> UnservedVersion:
+    """Describe an API version that is not among those of an API server."""
+    group = prerequisite.name.rpartition("/")[0]
+    served = sorted(sanitize(version) for version in versions if version.rpartition("/")[0] == group)
+    return UnservedVersion(needed=prerequisite, served=tuple(served))
 
 
 def declared_lacking(cluster: Cluster, prerequisites: Iterable[Prerequisite]) -> tuple[Prerequisite, ...]:
@@ -71,8 +142,12 @@ def declared_lacking(cluster: Cluster, prerequisites: Iterable[Prerequisite]) ->
 def undeclared(
     cluster: Cluster, prerequisites: Iterable[Prerequisite], seen: ClusterObservation | None = None
 ) -> tuple[Prerequisite, ...]:
-    """List the prerequisites that a cluster neither declares nor reports."""
-    return tuple(prerequisite for prerequisite in prerequisites if _has(cluster, prerequisite, seen) is None)
+    """List the prerequisites that a cluster neither declares nor reports, but for API versions."""
+    return tuple(
+        prerequisite
+        for prerequisite in prerequisites
+        if prerequisite.category is not Category.API_VERSIONS and _has(cluster, prerequisite, seen) is None
+    )
 
 
 def describe_undeclared(
@@ -100,6 +175,8 @@ def _has(cluster: Cluster, prerequisite: Prerequisite, seen: ClusterObservation 
     patterns = cluster.provides.get(prerequisite.category)
     if has_expression(prerequisite.name):
         return None
+    if classes is not None and prerequisite.category is Category.API_VERSIONS:
+        return False
     if patterns is None:
         return None if classes is None else False
     bare = prerequisite.name if prerequisite.category in _WHOLE else prerequisite.name.rpartition("/")[2]
@@ -108,6 +185,13 @@ def _has(cluster: Cluster, prerequisite: Prerequisite, seen: ClusterObservation 
 
 def _observed_names(category: Category, seen: ClusterObservation | None) -> Collection[str] | None:
     """Return the observed names of a category; None where it is not observed."""
-    if seen is not None and category is Category.DEVICE_CLASSES:
-        return seen.device_classes or None
-    return seen.runtime_classes if seen is not None and category is Category.RUNTIME_CLASSES else None
+    if seen is None:
+        return None
+    match category:
+        case Category.API_VERSIONS:
+            return seen.api_versions
+        case Category.DEVICE_CLASSES:
+            return seen.device_classes or None
+        case Category.RUNTIME_CLASSES:
+            return seen.runtime_classes
+    return None

@@ -50,7 +50,12 @@ def included_objects(manifest: Mapping[str, Json], namespace: str) -> Iterator[I
     """Yield the names that an object provides; `namespace` is its namespace, if it has one."""
     kind = group_kind(manifest)
     if kind == "apiextensions.k8s.io/CustomResourceDefinition":
-        yield Category.KINDS, f"{at(manifest, path('spec.group'))}/{at(manifest, path('spec.names.kind'))}"
+        group = at(manifest, path("spec.group"))
+        yield Category.KINDS, f"{group}/{at(manifest, path('spec.names.kind'))}"
+        versions = at(manifest, path("spec.versions"))
+        for version in versions if isinstance(versions, list) else ():
+            if at(version, path("served")) is not False:
+                yield Category.API_VERSIONS, f"{group}/{at(version, path('name'))}"
         return
     category, field_paths = _INCLUDED.get(kind, (None, ()))
     name = next(

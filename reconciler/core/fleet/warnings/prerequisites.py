@@ -1,6 +1,7 @@
 """Warnings about the prerequisites of a template when its file is read, before the first shortage.
 
 - All clusters of a spec lack a prerequisite. Deciding checks each cluster again; if all lack it, waiting does not help.
+- A cluster does not serve the API version of an object.
 - The replicas of a workload share a volume that only one node, or one pod, can mount. Kubernetes would put them on one
   node, or leave all but one pending.
 - The workspace's shared network does not reach a Service of the template.
@@ -17,11 +18,18 @@ from reconciler.core.fleet.cluster_order import ordered_candidates
 from reconciler.core.pods.pod_references import as_mapping, mappings_in
 from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.core.workloads.builtin_kinds import Kinds, kind_of
-from reconciler.core.workloads.cluster_provides import declared_lacking, describe_prerequisite, undeclared
-from reconciler.core.workloads.held_objects import with_wrapped
+from reconciler.core.workloads.cluster_provides import (
+    UnservedVersion,
+    declared_lacking,
+    describe_prerequisite,
+    undeclared,
+    unserved_versions,
+)
+from reconciler.core.workloads.held_objects import held_objects, with_wrapped
 from reconciler.core.workloads.paths import at, items, within
 from reconciler.core.workloads.pods import pod_template_sites
 from reconciler.errors import Severity
+from reconciler.model.capacity import ClusterObservation
 from reconciler.model.cluster import Category, Prerequisite
 from reconciler.model.ids import ClusterName
 from reconciler.model.policy import BurstPolicy, Cluster, Desired, EngineName, Workspace
@@ -30,6 +38,7 @@ from reconciler.text.findings import Finding, Loc, shortened
 from reconciler.text.wording import join_names, sanitize
 
 _CLAIM = "/PersistentVolumeClaim"
+_OTHERWISE_CHECKED = frozenset({Category.DEVICE_CLASSES, Category.API_VERSIONS})
 _ONE = {"ReadWriteOnce": "on one node", "ReadWriteOncePod": "in one pod"}
 
 
@@ -87,9 +96,10 @@ def warn_unprovided(
 ) -> Iterator[Finding]:
     """Warn of a spec that no cluster can take, since each of them declares that it lacks a prerequisite.
 
-    DeviceClasses are skipped: a cluster that does not declare one may still be observed to have it.
+    DeviceClasses are skipped: a cluster that does not declare one may still be observed to have it. API versions are
+    told of each cluster (`warn_unserved`).
     """
-    checked = [prerequisite for prerequisite in prerequisites if prerequisite.category is not Category.DEVICE_CLASSES]
+    checked = [prerequisite for prerequisite in prerequisites if prerequisite.category not in _OTHERWISE_CHECKED]
     lacks = {cluster.name: declared_lacking(cluster, checked) for cluster in clusters}
     if not lacks or not all(lacks.values()):
         return
@@ -159,6 +169,38 @@ def warn_unexported(
             )
 
 
+def warn_unserved(
+    spec: DeploySpec,
+    places: Iterable[tuple[Cluster, Sequence[Prerequisite], ClusterObservation | None]],
+    kinds: Kinds,
+) -> Iterator[Finding]:
+    """Warn of API versions that clusters do not serve, each at its object: no burst goes there.
+
+    Each cluster comes with what the spec needs there, and as it is observed.
+    """
+    unserved: dict[UnservedVersion, list[ClusterName]] = {}
+    for cluster, prerequisites, seen in places:
+        for version in unserved_versions(cluster, prerequisites, seen):
+            unserved.setdefault(version, []).append(cluster.name)
+    for version, names in unserved.items():
+        yield Finding(
+            loc=_place_of_version(spec, version.needed, kinds),
+            message=f"{join_names(names)} {version.message}: no burst of it goes there",
+            hint=version.remedy,
+            severity=Severity.WARNING,
+        )
+
+
+def _place_of_version(spec: DeploySpec, prerequisite: Prerequisite, kinds: Kinds) -> Loc:
+    """Return the location of the first ``apiVersion`` of this value; that of the spec for commands."""
+    for index, resource in enumerate(spec.manifests):
+        root: Loc = ("spec", "manifestResources", index, "manifest")
+        for place, manifest in (((), resource.manifest), *held_objects(resource.manifest, kinds)):
+            if at(manifest, ("apiVersion",)) == prerequisite.name:
+                return (*root, *place, "apiVersion")
+    return ("spec",)
+
+
 def check_prerequisites(
     spec: DeploySpec,
     prerequisites: Sequence[Prerequisite],
@@ -166,22 +208,32 @@ def check_prerequisites(
     clusters: Sequence[Cluster],
     kinds: Kinds,
     *,
+    seen: Mapping[ClusterName, ClusterObservation],
     complete: bool,
 ) -> Iterator[Finding]:
     """Warn of the prerequisites that these clusters may lack, and of content that will not work there.
 
-    `complete` is False if the spec may go to other clusters as well, such as one whose file is broken.
+    `seen` are the clusters as they are observed, where they are. `complete` is False if the spec may go to other
+    clusters as well, such as one whose file is broken.
     """
     if complete:
         yield from warn_unprovided(spec, prerequisites, clusters)
-    yield from warn_undeclared(prerequisites, clusters)
+    yield from warn_undeclared(prerequisites, clusters, seen)
     yield from warn_shared_claims(spec, kinds)
     yield from warn_unexported(spec, workspace, (cluster.engine for cluster in clusters), kinds)
 
 
-def warn_undeclared(prerequisites: Sequence[Prerequisite], clusters: Sequence[Cluster]) -> Iterator[Finding]:
-    """Warn, once for all, of prerequisites that clusters neither declare nor deny."""
-    lacks = {cluster.name: doubtful for cluster in clusters if (doubtful := undeclared(cluster, prerequisites))}
+def warn_undeclared(
+    prerequisites: Sequence[Prerequisite],
+    clusters: Sequence[Cluster],
+    seen: Mapping[ClusterName, ClusterObservation],
+) -> Iterator[Finding]:
+    """Warn, once for all, of prerequisites that clusters neither declare nor deny, and that are not seen there."""
+    lacks = {
+        cluster.name: doubtful
+        for cluster in clusters
+        if (doubtful := undeclared(cluster, prerequisites, seen.get(cluster.name)))
+    }
     if not lacks:
         return
     things = [prerequisite for prerequisite in prerequisites if any(prerequisite in lack for lack in lacks.values())]
