@@ -16,6 +16,7 @@ from reconciler.core.workloads.builtin_kinds import NO_KINDS
 from reconciler.errors import Severity
 from reconciler.model.workload import Json, WorkloadRef, WorkloadTemplate
 from tests.builders.deploy_specs import WORKSPACE, context, spec
+from tests.builders.fleet_files import FLEET, load
 from tests.builders.inputs import template
 from tests.builders.workload_kinds import SAMPLES, lws
 from tests.validation.test_admission import JOB, QUEUED, UNITED, edited
@@ -101,3 +102,52 @@ def test_pods_that_nothing_counts_are_told(names: tuple[str, ...], told: int) ->
     if "CronJob" in names and len(names) > 1:
         made[1][1]["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"][0].pop("resources", None)
     assert len([*warn_uncounted_pods(spec(*made), NO_KINDS)]) == told
+
+
+def counting(kind: str, *, source: bool = False) -> list[str]:
+    """Check a template that counts an object of a kind, by its annotation or as its source."""
+    made = edited(SAMPLES["Deployment"][0], **{"metadata/namespace": "llm-demo"})
+    if source:
+        body: Json = {"from": {"workload": {"kind": kind, "namespace": "llm-demo", "name": "model"}}}
+        annotations = {}
+    else:
+        body = {
+            "manifestResources": [{"name": "web", "manifest": made}],
+            "steps": [{"name": "web", "type": "manifest"}],
+        }
+        annotations = {"overspill.dev/workload": f"{kind}/llm-demo/model"}
+    written = {
+        "apiVersion": "gpr.kubeslice.io/v1alpha1",
+        "kind": "WorkloadTemplate",
+        "metadata": {"name": "model", "annotations": annotations},
+        "spec": body,
+    }
+    desired = load({**FLEET, "templates/vllm.yaml": json.dumps(written)})
+    errors = [str(problem) for problem in desired.problems if problem.severity is Severity.ERROR]
+    deployed = [template for template in desired.templates.values() if not (errors and template.unread)]
+    assert bool(errors) is not bool(deployed)
+    return errors
+
+
+@pytest.mark.parametrize(
+    ("kind", "makes", "source"),
+    [
+        ("DaemonSet", "a pod on each node that it selects", False),
+        ("DaemonSet.apps.kruise.io", "a pod on each node that it selects", False),
+        ("BroadcastJob", "a pod on each node that it selects", False),
+        ("CronJob", "pods of its own time", False),
+        ("Deployment", "", False),
+        ("Unheard", "", False),
+        ("DaemonSet", "a pod on each node that it selects", True),
+        ("StatefulSet", "", True),
+    ],
+)
+def test_an_object_without_replicas_is_none_to_count(kind: str, makes: str, source: bool) -> None:
+    errors = counting(kind, source=source)
+    if not makes:
+        assert not errors
+        return
+    (error,) = errors
+    plain = kind.partition(".")[0]
+    assert f"a {plain} makes {makes}, and has no replicas that a burst could bring" in error
+    assert "'Deployment/llm-demo/model'" in error

@@ -53,7 +53,13 @@ from reconciler.core.fleet.warnings.multikueue import warn_managed_by_multikueue
 from reconciler.core.fleet.warnings.objects import warn_immutable_replicas, warn_shared_objects
 from reconciler.core.fleet.warnings.prerequisites import burst_clusters, check_prerequisites, warn_unserved
 from reconciler.core.fleet.warnings.runs import warn_short_time
-from reconciler.core.fleet.workload_kinds import warn_dead_paths, warn_unknown_kind, with_api_group, workload_kinds
+from reconciler.core.fleet.workload_kinds import (
+    refuse_uncounted_kind,
+    warn_dead_paths,
+    warn_unknown_kind,
+    with_api_group,
+    workload_kinds,
+)
 from reconciler.core.observe.counted_object import WORKLOAD
 from reconciler.core.safety import rules
 from reconciler.core.schema.fleet import ClusterFile, FleetFile
@@ -65,7 +71,13 @@ from reconciler.errors import Bug, Problem, Severity
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.ids import BlobId, ClusterName, CommitId, WorkloadId, WorkspaceName
 from reconciler.model.kubernetes.object_schema import CustomKind, ObjectSchemas
-from reconciler.model.manifest_source import ManifestSource, RepositorySource, SourceContents, SourceKey
+from reconciler.model.manifest_source import (
+    ManifestSource,
+    RepositorySource,
+    SourceContents,
+    SourceKey,
+    WorkloadSource,
+)
 from reconciler.model.policy import Cluster, Desired, Fleet, Workspace
 from reconciler.model.workload import WorkloadRef, WorkloadTemplate
 from reconciler.text.findings import MOST_TOLD, Finding, Loc, told
@@ -399,7 +411,7 @@ def _templates(
         patched = check_patched(
             whole.spec, whole.ref, draft.patches, clusters=clusters.values(), kinds=kinds, check=check
         )
-        findings = tuple(dict.fromkeys((*unsafe, *expansion.findings, *patched)))
+        findings = tuple(dict.fromkeys((*unsafe, *expansion.findings, *patched, *_uncounted(draft, kinds))))
         if not _judge(work, placed, findings):
             continue
         unread = expansion.unread or why_not_deployed(findings)
@@ -579,6 +591,15 @@ def _check_namespaces(draft: TemplateDraft, workspace: Workspace) -> Iterator[Fi
     for index, namespace in enumerate(draft.namespaces):
         if workspace.namespaces and namespace not in workspace.namespaces:
             yield foreign_namespace(("spec", "namespaces", index), namespace, workspace)
+
+
+def _uncounted(draft: TemplateDraft, kinds: Kinds) -> Iterator[Finding]:
+    """Refuse a template that a person has count an object without replicas, by an annotation or as its source."""
+    loc: Loc = ("metadata", "annotations", WORKLOAD) if draft.annotated else ("spec", "from", "workload")
+    if draft.ref is not None and (draft.annotated or isinstance(draft.source, WorkloadSource)):
+        refused = refuse_uncounted_kind(draft.ref, loc, kinds)
+        if refused is not None:
+            yield refused
 
 
 def _check_workload_namespace(ref: WorkloadRef, workspace: Workspace) -> Finding | None:

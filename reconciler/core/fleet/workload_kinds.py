@@ -18,7 +18,7 @@ from reconciler.core.fleet.objects import DeclaredValue, FleetObjects
 from reconciler.core.observe.counted_object import WORKLOAD
 from reconciler.core.schema.workloadkind import CountFile, PodTemplateFile, WorkloadKindFile
 from reconciler.core.workloads.api_kinds import group_kind
-from reconciler.core.workloads.builtin_kinds import BUILT_IN, NO_KINDS, Kinds, template
+from reconciler.core.workloads.builtin_kinds import BUILT_IN, NO_KINDS, Kinds, kinds_named, template
 from reconciler.core.workloads.held_objects import with_wrapped
 from reconciler.core.workloads.paths import at, items, within
 from reconciler.errors import Severity
@@ -202,6 +202,32 @@ def warn_unknown_kind(ref: WorkloadRef, spec: DeploySpec, declared: Kinds) -> Fi
         hint=f"{tried}known are {', '.join(sorted(names))}; a WorkloadKind adds one",
         severity=Severity.WARNING,
     )
+
+
+def refuse_uncounted_kind(ref: WorkloadRef, loc: Loc, declared: Kinds) -> Finding | None:
+    """Refuse to count an object of a kind without replicas, as a DaemonSet: none of its pods is missing elsewhere.
+
+    A copy of it on another cluster would have a pod on each node there, or pods at times of its own
+    (https://kubernetes.io/docs/concepts/workloads/controllers/daemonset/).
+    """
+    kinds = [kind for kind in kinds_named(ref.kind, declared) if ref.group in ("", kind.group)]
+    if not kinds or any(kind.counted for kind in kinds):
+        return None
+    name = shortened(f"{ref.namespace}/{ref.name}")
+    return Finding(
+        loc=loc,
+        message=f"a {ref.kind} makes {uncounted_pods(kinds[0])}, and has no replicas that a burst could bring",
+        hint=f"have a Deployment or a Job of its pods on the primary and in the template, and name that, as"
+        f" 'Deployment/{name}'; each cluster's own repository may have the {ref.kind}",
+    )
+
+
+def uncounted_pods(kind: WorkloadKind) -> str:
+    """Say what pods a kind makes whose pods nothing counts."""
+    return "a pod on each node that it selects" if kind.kind in _ON_EACH_NODE else "pods of its own time"
+
+
+_ON_EACH_NODE = frozenset({"BroadcastJob", "DaemonSet"})
 
 
 def with_api_group(ref: WorkloadRef | None, spec: DeploySpec, declared: Kinds) -> WorkloadRef | None:

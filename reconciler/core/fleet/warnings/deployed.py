@@ -7,6 +7,7 @@ from itertools import groupby
 
 from reconciler.core.expressions.dialect import has_expression
 from reconciler.core.fleet.burst_replicas import manifest_of_share
+from reconciler.core.fleet.workload_kinds import uncounted_pods
 from reconciler.core.validation.admission.table import check_admission
 from reconciler.core.workloads.builtin_kinds import Kinds, kind_of
 from reconciler.core.workloads.paths import at
@@ -96,11 +97,10 @@ def warn_uncounted_pods(spec: DeploySpec, kinds: Kinds) -> Iterator[Finding]:
         if not (alone or with_gpus):
             continue
         name = shortened(str(manifest.get("kind")))
-        what = "a pod on each node that it selects" if "DaemonSet" in name else "pods of its own time"
         takes = ", nor are the GPUs that they take" if with_gpus else ""
         yield Finding(
             loc=("spec", "manifestResources", index, "manifest", "kind"),
-            message=f"a {name} makes {what}, however many are missing: its pods are not counted{takes}",
+            message=f"a {name} makes {uncounted_pods(kind)}, however many are missing: its pods are not counted{takes}",
             hint="burst a Deployment or a Job, and let each cluster's own repository have this object",
             severity=Severity.WARNING,
         )
