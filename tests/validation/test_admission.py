@@ -64,6 +64,7 @@ JOBSET = edited(
         ]
     },
 )
+DISAGGREGATED, ROLE = SAMPLES["DisaggregatedSet"][0], "spec/roles/0/spec"
 JOB, CLONE, UNITED = SAMPLES["Job"][0], SAMPLES["CloneSet"][0], SAMPLES["UnitedDeployment"][0]
 STATEFUL, DAEMON = SAMPLES["StatefulSet of OpenKruise"][0], SAMPLES["DaemonSet of OpenKruise"][0]
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "model", "namespace": "demo"}, "spec": pod(1)}
@@ -121,6 +122,99 @@ REFUSED = (
         where="spec.volumeClaimPolicies.0.templates.0.metadata.name",
         says="no container mounts the claim 'data'",
         mended={f"{DRIVER}/spec/containers/0/volumeMounts": [{"name": "data", "mountPath": "/data"}]},
+    ),
+    Refused(
+        made=edited(DISAGGREGATED, **{"spec/slices": 101}),
+        where="spec.slices",
+        says="is 101, and a DisaggregatedSet has 1 to 100",
+        mended={"spec/slices": 100},
+    ),
+    Refused(
+        made=edited(DISAGGREGATED, **{"spec/roles": DISAGGREGATED["spec"]["roles"][:1]}),
+        where="spec.roles",
+        says="a DisaggregatedSet has 2 to 10 roles, and this has 1",
+        mended={"spec/roles": DISAGGREGATED["spec"]["roles"]},
+    ),
+    Refused(
+        made=edited(DISAGGREGATED, **{"spec/roles/1/name": "prefill"}),
+        where="spec.roles.1.name",
+        says="role 'prefill' is there twice",
+        mended={"spec/roles/1/name": "decode"},
+    ),
+    Refused(
+        made=edited(DISAGGREGATED, **{"spec/roles/1/name": "De_code"}),
+        where="spec.roles.1.name",
+        says="'De_code' cannot be the name of a role",
+        mended={"spec/roles/1/name": "decode"},
+    ),
+    Refused(
+        made=edited(DISAGGREGATED, **{"spec/roles/1/scaling": {"mode": "Auto"}}),
+        where="spec.roles.1.scaling.mode",
+        says="'Auto' is not one of Static, External",
+        mended={"spec/roles/1/scaling/mode": "Static"},
+    ),
+    Refused(
+        made=edited(DISAGGREGATED, **{"spec/placementPolicy": {"type": "Alone", "topology": "rack"}}),
+        where="spec.placementPolicy.type",
+        says="'Alone' is not one of None, ExclusiveSlice, ExclusiveTopology",
+        mended={"spec/placementPolicy/type": "ExclusiveSlice"},
+    ),
+    Refused(
+        made=edited(DISAGGREGATED, **{"metadata/name": "a" * 41}),
+        where="spec.roles.0.name",
+        says="makes a Service with a name of 64 characters, and 63 are the most",
+        mended={"metadata/name": "a" * 40},
+    ),
+    Refused(
+        made=edited(DISAGGREGATED, **{"metadata/name": "1st.set"}),
+        where="metadata.name",
+        says="'1st.set' cannot begin the name of a Service",
+        mended={"metadata/name": "first-set"},
+    ),
+    Refused(
+        made=edited(DISAGGREGATED, **{"spec/roles/1/spec/replicas": 0}),
+        where="spec.roles.1.spec.replicas",
+        says="is 0 while prefill has replicas",
+        mended={"spec/roles/0/spec/replicas": 0},
+    ),
+    Refused(
+        made=edited(DISAGGREGATED, **{"spec/roles/1/scaling": {"mode": "External"}}),
+        where="spec.slices",
+        says="is more than 1, and a role has scaling.mode External",
+        mended={"spec/slices": 1},
+    ),
+    Refused(
+        made=edited(DISAGGREGATED, **{f"{ROLE}/rolloutStrategy/rollingUpdateConfiguration": {"partition": 1}}),
+        where="spec.roles.0.spec.rolloutStrategy.rollingUpdateConfiguration.partition",
+        says="a DisaggregatedSet updates all roles together, and takes no partition",
+        mended={f"{ROLE}/rolloutStrategy/rollingUpdateConfiguration": {}},
+    ),
+    Refused(
+        made=edited(DISAGGREGATED, **{"spec/placementPolicy": {"type": "ExclusiveSlice"}}),
+        where="spec.placementPolicy",
+        says="the placement 'ExclusiveSlice' needs a topology",
+        mended={"spec/placementPolicy/topology": "rack"},
+    ),
+    Refused(
+        made=edited(
+            DISAGGREGATED,
+            **{
+                "spec/placementPolicy": {"type": "ExclusiveTopology", "topology": "rack"},
+                "spec/roles/0/metadata/annotations/leaderworkerset.sigs.k8s.io~exclusive-topology": "rack",
+            },
+        ),
+        where="spec.roles.0.metadata.annotations.leaderworkerset.sigs.k8s.io/exclusive-topology",
+        says="a role has no topology of its own beside the placement 'ExclusiveTopology'",
+        mended={"spec/placementPolicy/type": "None"},
+    ),
+    Refused(
+        made=edited(
+            DISAGGREGATED,
+            **{f"{ROLE}/rolloutStrategy/rollingUpdateConfiguration": {"maxUnavailable": "25%", "maxSurge": 0}},
+        ),
+        where="spec.roles.0.spec.rolloutStrategy.rollingUpdateConfiguration.maxUnavailable",
+        says="may not come to 0 replicas where maxSurge is 0",
+        mended={f"{ROLE}/rolloutStrategy/rollingUpdateConfiguration/maxUnavailable": "50%"},
     ),
     Refused(
         made=edited(lws(), **{"metadata/labels/kueue.x-k8s.io~queue-name": "Research_1"}),

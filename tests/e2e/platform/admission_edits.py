@@ -142,6 +142,29 @@ _LWS: Edits = {
 }
 
 
+_ROLES = [
+    {"name": name, "spec": made["spec"]} for name, made in (("prefill", lws(2, 2)), ("decode", lws(4, 2, leader=1)))
+]
+_ROLE = "spec/roles/0"
+_DISAGGREGATED: Edits = {
+    "metadata/name": ("llama", "1-llama", "a" * 60, "a.b"),
+    f"{_ROLE}/name": ("prefill", "decode", "1st", "Pre_fill"),
+    "spec/roles": (
+        _ROLES[:1],
+        [*_ROLES, {**_ROLES[0], "name": "route"}],
+        [{**_ROLES[0], "name": f"r{n}"} for n in range(11)],
+    ),
+    f"{_ROLE}/metadata/annotations/leaderworkerset.sigs.k8s.io~subgroup-exclusive-topology": ("rack",),
+    **{
+        f"{_ROLE}/{path}": values
+        for path, values in _LWS.items()
+        if path.startswith("spec/") and path != "spec/networkConfig/subdomainPolicy"
+    },
+    "spec/roles/1/spec/replicas": (0, 1, 3),
+}
+"""Edits of the fields that LeaderWorkerSet 0.9 has: it knows no slices, no placement policy and no scaling of roles."""
+
+
 def _jobset() -> Json:
     made = json.loads(json.dumps(SAMPLES["JobSet"][0]))
     made["spec"]["replicatedJobs"] = [
@@ -273,6 +296,18 @@ def _subsets() -> tuple[Json, ...]:
 _LWT = "spec/leaderWorkerTemplate"
 FAMILIES = (
     Edited(name="LeaderWorkerSet", bases=(lws(), lws(leader=1), lws(1, 1)), edits=_LWS),
+    Edited(
+        name="DisaggregatedSet",
+        bases=(
+            {
+                "apiVersion": "disaggregatedset.x-k8s.io/v1",
+                "kind": "DisaggregatedSet",
+                "metadata": {"name": "model", "namespace": "demo"},
+                "spec": {"roles": _ROLES},
+            },
+        ),
+        edits=_DISAGGREGATED,
+    ),
     Edited(
         name="LeaderWorkerSet in Kueue",
         bases=(lws(), lws(leader=1), lws(leader=1)),

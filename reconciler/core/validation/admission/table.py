@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from reconciler.core.validation.admission import jobset, kruise, kueue, leaderworkerset
+from reconciler.core.validation.admission import disaggregatedset, jobset, kruise, kueue, leaderworkerset
 from reconciler.core.validation.admission.rule import AdmissionRule, AdmissionSubject
 from reconciler.core.workloads.builtin_kinds import Kinds
 from reconciler.errors import Severity
@@ -29,7 +29,7 @@ LEADER_WORKER_SET = AdmissionProject(
     name="LeaderWorkerSet",
     read="060ab4d (2026-08-21)",
     repository="https://github.com/kubernetes-sigs/lws",
-    rules=leaderworkerset.RULES,
+    rules=(*leaderworkerset.RULES, *disaggregatedset.RULES),
 )
 JOB_SET = AdmissionProject(
     name="JobSet",

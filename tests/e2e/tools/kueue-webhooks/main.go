@@ -1,8 +1,10 @@
 // Command kueue-webhooks asks what the webhooks of LeaderWorkerSet and Kueue refuse of a new object: those of the
-// object's own project after its defaults, and then Kueue's. Each refusal begins with the one whose it is.
+// object's own project after its defaults, and then Kueue's. Each refusal begins with the one whose it is. Of a
+// DisaggregatedSet, LeaderWorkerSet is also asked about what the controller makes of each role.
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -31,8 +33,10 @@ import (
 	"sigs.k8s.io/kueue/pkg/controller/jobs/rayjob"
 	"sigs.k8s.io/kueue/pkg/controller/jobs/rayservice"
 	"sigs.k8s.io/kueue/pkg/controller/jobs/statefulset"
+	disaggregatedsets "sigs.k8s.io/lws/api/disaggregatedset/v1"
 	leaderworkersets "sigs.k8s.io/lws/api/leaderworkerset/v1"
 	lwswebhooks "sigs.k8s.io/lws/pkg/webhooks"
+	"sigs.k8s.io/lws/pkg/webhooks/disaggregatedset"
 
 	"overspill.dev/e2e/refusals"
 	"overspill.dev/e2e/webhooks"
@@ -45,12 +49,14 @@ func main() {
 		appsv1.AddToScheme(scheme),
 		batchv1.AddToScheme(scheme),
 		corev1.AddToScheme(scheme),
+		disaggregatedsets.AddToScheme(scheme),
 		jobsets.AddToScheme(scheme),
 		leaderworkersets.AddToScheme(scheme),
 		mpi.AddToScheme(scheme),
 		ray.AddToScheme(scheme),
 		training.AddToScheme(scheme),
 		lwswebhooks.SetupLeaderWorkerSetWebhook(own.Manager()),
+		disaggregatedset.SetupDisaggregatedSetWebhook(own.Manager()),
 	); err != nil {
 		panic(err)
 	}
@@ -83,7 +89,34 @@ func main() {
 			return errors.Join(named("its project", refused), named("Kueue", queued))
 		}
 	}
+	kind := disaggregatedsets.GroupVersion.WithKind("DisaggregatedSet")
+	rules[kind.GroupVersion().String()+"/"+kind.Kind] = func(object []byte) error {
+		_, refused := own.Ask(object, kind, true)
+		return named("its project", errors.Join(refused, roles(own, object)))
+	}
 	refusals.Main(rules)
+}
+
+// roles returns why LeaderWorkerSet refuses what the controller makes of the roles of a DisaggregatedSet.
+func roles(own *webhooks.Server, object []byte) error {
+	var set disaggregatedsets.DisaggregatedSet
+	if err := json.Unmarshal(object, &set); err != nil {
+		return err
+	}
+	kind := leaderworkersets.GroupVersion.WithKind("LeaderWorkerSet")
+	var refused error
+	for _, role := range set.Spec.Roles {
+		made := leaderworkersets.LeaderWorkerSet{ObjectMeta: role.ObjectMeta, Spec: role.Spec}
+		made.SetGroupVersionKind(kind)
+		made.Name, made.Namespace = fmt.Sprintf("%s-0-00000000-%s", set.Name, role.Name), set.Namespace
+		text, err := json.Marshal(made)
+		if err != nil {
+			return err
+		}
+		_, below := own.Ask(text, kind, true)
+		refused = errors.Join(refused, below)
+	}
+	return refused
 }
 
 // named puts the one who refuses before the refusal.
