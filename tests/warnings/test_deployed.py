@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -12,6 +13,8 @@ from reconciler.core.expressions import render
 from reconciler.core.fleet.burst_replicas import with_replicas
 from reconciler.core.fleet.warnings.deployed import warn_moving_images, warn_refused_shares, warn_uncounted_pods
 from reconciler.core.safety.rules import check_safety
+from reconciler.core.validation.admission.table import PROJECTS, check_admission
+from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.core.workloads.builtin_kinds import NO_KINDS
 from reconciler.errors import Severity
 from reconciler.model.workload import Json, WorkloadRef, WorkloadTemplate
@@ -19,7 +22,7 @@ from tests.builders.deploy_specs import WORKSPACE, context, spec
 from tests.builders.fleet_files import FLEET, load
 from tests.builders.inputs import template
 from tests.builders.workload_kinds import SAMPLES, lws
-from tests.validation.test_admission import JOB, QUEUED, UNITED, edited
+from tests.validation.test_admission import JOB, QUEUED, REFUSED, UNITED, edited
 
 ROLLING = {"rollingUpdateConfiguration": {"maxUnavailable": "25%", "maxSurge": 0}}
 SUBSETS = {"subsets": [{"name": "a", "replicas": 2}, {"name": "b"}]}
@@ -59,6 +62,37 @@ def test_what_is_told_of_a_share_is_what_keeps_it_from_being_committed(made: Jso
     told = [finding.message for finding in warn_refused_shares(counted, NO_KINDS) if "not committed" in finding.message]
     last = 0 if not told else int(told[0].removeprefix("a placement of ").split(" replicas")[0].split(" to ")[-1])
     assert refused is (replicas <= last), says
+
+
+def taken() -> list[tuple[str, Json]]:
+    """List objects that their webhooks take: a sample of each kind, and each refused object once it is mended."""
+    samples = [(name, made) for name, (made, _) in SAMPLES.items()]
+    return [*samples, *((case.where, edited(case.made, **case.mended)) for case in REFUSED)]
+
+
+def told_shares(counted: WorkloadTemplate) -> set[int]:
+    """Return the numbers of replicas up to 40 that `check` warns of."""
+    numbers = set[int]()
+    for finding in warn_refused_shares(counted, NO_KINDS):
+        ranges = finding.message.removeprefix("a placement of ").partition(" replicas ")[0]
+        for first, last, more in re.findall(r"(\d+)(?: to (\d+)| (or more))?", ranges):
+            numbers.update(range(int(first), 41 if more else int(last or first) + 1))
+    return numbers
+
+
+@pytest.mark.parametrize(("name", "made"), taken())
+def test_a_share_or_copy_of_what_a_webhook_takes_is_taken_or_told(name: str, made: Json) -> None:
+    counted = burst(made)
+    told = told_shares(counted)
+    for replicas in (*range(1, 13), 24, 40) if counted.copy is None else (counted.copy,):
+        rendered = render.render(counted.spec, context(counted.spec, replicas=replicas))
+        found = [*check_admission(rendered.manifests[0].manifest, (), NO_KINDS, rendered=True)]
+        assert bool(found) is (replicas in told), (name, replicas, told, found)
+
+
+def test_every_kind_with_a_rule_has_its_shares_tried() -> None:
+    tried = {group_kind(made) for _, made in taken()}
+    assert {kind for project in PROJECTS for rule in project.rules for kind in rule.kinds} <= tried
 
 
 @pytest.mark.parametrize(

@@ -28,20 +28,17 @@ def warn_refused_shares(template: WorkloadTemplate, kinds: Kinds) -> Iterator[Fi
     """Warn of numbers of replicas with which a webhook would refuse the object that has them.
 
     Percentages of a share round to 0, and other numbers of the object are above it: LeaderWorkerSet's maxUnavailable,
-    Kueue's least parallelism of a Job, the subsets of a UnitedDeployment. A placement of a number that is refused for
+    Kueue's least parallelism of a Job, the subsets of a UnitedDeployment. A larger share may be one too many: the name
+    of a slice, slices beside a role that is scaled from outside. A placement of a number that is refused for
     sure is not committed. What is refused whatever the number is has been told of the object itself.
     """
+    # What the smallest and the largest share may be, the ones between them may.
+    if not any(_refusals_of_share(template, replicas, kinds) for replicas in (_SHARES[0], _SHARES[-1])):
+        return
     refused: dict[Loc, list[tuple[int, Finding]]] = {}
     for replicas in _SHARES:
-        share = manifest_of_share(template, replicas)
-        if share is None:
-            return
-        index, manifest = share
-        root: Loc = ("spec", "manifestResources", index, "manifest")
-        for finding in check_admission(manifest, root, kinds, rendered=False):
+        for finding in _refusals_of_share(template, replicas, kinds):
             refused.setdefault(finding.loc, []).append((replicas, finding))
-        if not refused:
-            return  # what a small share may be, a larger one may
     for found in refused.values():
         if len({replicas for replicas, _ in found}) == len(_SHARES) and found[0][1].message == found[-1][1].message:
             continue
@@ -51,6 +48,15 @@ def warn_refused_shares(template: WorkloadTemplate, kinds: Kinds) -> Iterator[Fi
         what = "is not committed" if sure else "may be refused"
         message = f"a placement of {shares} replicas {what}: {first.message}"
         yield Finding(loc=first.loc, message=message, hint=first.hint, severity=Severity.WARNING)
+
+
+def _refusals_of_share(template: WorkloadTemplate, replicas: int, kinds: Kinds) -> tuple[Finding, ...]:
+    """List what a webhook would refuse of the object that has so many of the replicas; nothing where none has them."""
+    share = manifest_of_share(template, replicas)
+    if share is None:
+        return ()
+    index, manifest = share
+    return tuple(check_admission(manifest, ("spec", "manifestResources", index, "manifest"), kinds, rendered=False))
 
 
 def _ranges(numbers: list[int]) -> Iterator[str]:
