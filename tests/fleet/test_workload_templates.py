@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from itertools import islice, permutations
 
 import pytest
+import yaml
 
 from reconciler.core.fleet.template import template_draft
 from reconciler.core.schema.egs.template import WorkloadTemplateFile
@@ -472,6 +474,23 @@ def test_without_any_object_to_count_a_template_is_warned_about():
             'cannot place it (annotate it: overspill.dev/workload: "Deployment/namespace/name")'
         )
     ]
+
+
+def test_an_object_that_may_be_counted_is_named_in_the_way_out():
+    grouped = "leaderWorkerTemplate: {workerTemplate: {spec: {containers: [{name: main, image: 'vllm:1'}]}}}"
+    written = json.loads(json.dumps(yaml.safe_load(TEMPLATE)))
+    manifest = written["spec"]["manifestResources"][0]["manifest"]
+    manifest |= {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet"}
+    manifest["spec"] = {"replicas": "{{ replicas }}", **yaml.safe_load(grouped)}
+    namespace, name = manifest["metadata"].get("namespace", "default"), manifest["metadata"]["name"]
+    told = " ".join(warnings(with_template(json.dumps(written))))
+    way_out = f'annotate it: overspill.dev/workload: "LeaderWorkerSet/{namespace}/{name}"'
+    assert way_out in told
+    annotations = {"overspill.dev/workload": f"LeaderWorkerSet/{namespace}/{name}"}
+    written["metadata"]["annotations"] = annotations
+    desired = with_template(json.dumps(written))
+    assert "annotate it" not in " ".join(warnings(desired))
+    assert desired.templates[VLLM].ref == WorkloadRef(namespace=namespace, name=name, kind="LeaderWorkerSet")
 
 
 def test_a_misspelt_annotation_of_ours_is_warned_about():

@@ -14,7 +14,7 @@ from reconciler.core.observe.counted_object import WORKLOAD
 from reconciler.core.schema.egs import deploy_spec
 from reconciler.core.schema.egs.deploy_spec import Spelling
 from reconciler.core.schema.egs.template import COMPANIONS, FromFile, TemplateSpec, WorkloadTemplateFile
-from reconciler.core.workloads.builtin_kinds import BUILT_IN
+from reconciler.core.workloads.builtin_kinds import BUILT_IN, NO_KINDS, kind_of
 from reconciler.core.workloads.single_run import RUNS_ONCE
 from reconciler.errors import Severity
 from reconciler.model.ids import ClusterName, TemplateName, WorkspaceName
@@ -247,7 +247,7 @@ def _workload_ref(file: WorkloadTemplateFile, spec: DeploySpec, findings: list[F
         Finding(
             loc=_UNCOUNTED,
             message="nothing says which object on the primary it counts, so demand cannot place it",
-            hint=_ANNOTATE,
+            hint=_annotate(spec, file.spec.namespaces),
             severity=Severity.WARNING,
         )
     )
@@ -263,10 +263,25 @@ def _unknown_annotations(annotations: Mapping[str, str]) -> Iterator[Finding]:
             yield Finding(loc=loc, message="unknown annotation", hint=hint, severity=Severity.WARNING)
 
 
+def _annotate(spec: DeploySpec, namespaces: list[str]) -> str:
+    """Write the annotation that names the first object whose replicas can be counted; an example without any."""
+    for resource in spec.manifests:
+        kind = kind_of(resource.manifest, NO_KINDS)
+        ref = _named(resource.manifest, namespaces) if kind is not None and kind.counted and kind.templates else None
+        if ref is not None:
+            return f'annotate it: {WORKLOAD}: "{ref.full_kind}/{ref.namespace}/{ref.name}"'
+    return _ANNOTATE
+
+
 def _object_ref(manifest: Mapping[str, Json], namespaces: list[str]) -> WorkloadRef | None:
     """Return the reference to an object of a kind with replicas whose name holds no expression."""
+    return _named(manifest, namespaces) if str(manifest.get("kind")) in _COUNTED else None
+
+
+def _named(manifest: Mapping[str, Json], namespaces: list[str]) -> WorkloadRef | None:
+    """Return the reference to an object; None where an expression names it."""
     metadata = manifest.get("metadata")
-    if str(manifest.get("kind")) not in _COUNTED or not isinstance(metadata, Mapping):
+    if not isinstance(metadata, Mapping):
         return None
     name = metadata.get("name")
     namespace = metadata.get("namespace", namespaces[0] if len(namespaces) == 1 else "default")
