@@ -80,6 +80,12 @@ def test_the_mark_of_a_placement_is_a_config_map() -> None:
     assert not plan(short(2), bounded({"configmaps": "1"}, {"configmaps": "1"}), wanted=wanted).changes
 
 
+def test_a_claim_that_nobody_can_read_is_one_of_any_class() -> None:
+    claim = obj("PersistentVolumeClaim", "{{ version }}", resources={"requests": ["2"]})
+    names = ("persistentvolumeclaims", "fast.storageclass.storage.k8s.io/persistentvolumeclaims")
+    assert object_usage(claim, quota(dict.fromkeys(names, "9"))) == dict.fromkeys(names, ONE)
+
+
 def test_ports_that_are_no_list_count_as_one() -> None:
     service = obj("Service", type="NodePort", ports="{{ ports }}")
     assert object_usage(service, quota({"services.nodeports": "9"})) == {"services.nodeports": ONE}

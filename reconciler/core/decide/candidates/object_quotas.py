@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
+from reconciler.bulkhead import Seam, attempt
 from reconciler.core.decide.state.object_usage import DeployedObjects, bounds_objects
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
+from reconciler.errors import Bug
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.ids import ClusterName, PlacementName, WorkloadId
 from reconciler.model.kubernetes.admission import ResourceQuota
@@ -32,6 +34,7 @@ class _ObjectQuota(NamedTuple):
     """A number that is equal for quotas of the namespace that count the same objects."""
 
 
+_Usage = Mapping[str, int]
 _Bounds = Mapping[str, tuple[_ObjectQuota, ...]]
 """Quotas on objects by namespace."""
 
@@ -138,10 +141,20 @@ class ObjectQuotas:
             self._likenesses[workload] = frozenset(used) or None
         return self._likenesses[workload]
 
-    def _needed(self, workload: WorkloadId, bounds: _Bounds | None) -> Iterator[tuple[_ObjectQuota, Mapping[str, int]]]:
-        """Yield what the objects of a workload use of each of these quotas that is about them."""
+    def _needed(self, workload: WorkloadId, bounds: _Bounds | None) -> Sequence[tuple[_ObjectQuota, _Usage]]:
+        """Return what the objects of a workload use of each of these quotas that is about them.
+
+        One with objects that cannot be read uses nothing, and keeps no other from being decided on.
+        """
+        found = attempt(Seam.OBJECTS, workload, lambda: list(self._used(workload, bounds or {})))
+        if not isinstance(found, Bug):
+            return found
+        self._working_plan.note_bug(found)
+        return ()
+
+    def _used(self, workload: WorkloadId, bounds: _Bounds) -> Iterator[tuple[_ObjectQuota, _Usage]]:
         objects = self._objects(workload) if bounds else None
-        if objects is None or bounds is None:
+        if objects is None:
             return
         for namespace in objects.namespaces:
             for bound in bounds.get(namespace, ()):

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Hashable, Mapping
 
 from reconciler.core.capacity.admitted_pod import concerns_pods, volume_usage
+from reconciler.core.capacity.pod_requirements import MALFORMED
 from reconciler.core.engines.deployment import target_namespace
 from reconciler.core.expressions.dialect import has_expression
 from reconciler.core.observe.kubernetes.resources import plural_of
@@ -17,7 +18,7 @@ from reconciler.core.pods.pod_admission import volume_claim
 from reconciler.core.pods.pod_references import as_mapping
 from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.core.workloads.paths import at
-from reconciler.model.kubernetes.admission import ResourceQuota
+from reconciler.model.kubernetes.admission import ResourceQuota, VolumeClaim
 from reconciler.model.policy import Workspace
 from reconciler.model.units import ONE
 from reconciler.model.workload import DeploySpec, Json, StepType
@@ -41,7 +42,7 @@ def object_usage(manifest: Mapping[str, Json], quota: ResourceQuota) -> Mapping[
     """Return what an object that is no pod uses of a quota, in the units of a Quantity."""
     kind = group_kind(manifest)
     if kind == _CLAIM:
-        return volume_usage(volume_claim(as_mapping(at(manifest, ("spec",)))), quota)
+        return volume_usage(_claim(manifest), quota)
     if quota.scopes:
         return _NOTHING
     group, _, name = kind.partition("/")
@@ -56,6 +57,14 @@ def object_usage(manifest: Mapping[str, Json], quota: ResourceQuota) -> Mapping[
         usage["services.nodeports"] = len(ports) if isinstance(ports, list) else 1
         usage["services.loadbalancers"] = int(at(manifest, ("spec", "type")) == "LoadBalancer")
     return {name: number * ONE for name, number in usage.items() if number and name in quota.hard.amounts}
+
+
+def _claim(manifest: Mapping[str, Json]) -> VolumeClaim:
+    """Read a PersistentVolumeClaim; one that nobody can read may be of any StorageClass."""
+    try:
+        return volume_claim(as_mapping(at(manifest, ("spec",))))
+    except MALFORMED:
+        return VolumeClaim()
 
 
 class DeployedObjects:
