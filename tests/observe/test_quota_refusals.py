@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from reconciler.core.observe.kubernetes.cluster_state import ClusterState
+from reconciler.core.observe.kubernetes.quota_refusals import read_failed_creation
 from reconciler.core.observe.kubernetes.resources import Resource, custom_resources, needed_resources
+from reconciler.core.observe.kubernetes.words.refusals import CREATION_EVENTS
 from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.core.workloads.builtin_kinds import BUILT_IN
 from reconciler.core.workloads.watch import ChangeEffect
@@ -18,7 +20,7 @@ from reconciler.model.wait_reason import WaitReason
 from reconciler.model.workload import WorkloadRef
 from tests.builders.kube_objects import CREATED, GPU, SINCE, Raw, containers, pod
 from tests.builders.workload_kinds import SAMPLES
-from tests.observe.test_wanted_pods import KINDS, Home, belonging
+from tests.observe.test_wanted_pods import KINDS, Home, belonging, grove
 
 AT = datetime(2026, 11, 20, 10, 5, tzinfo=UTC)
 QUOTA_CHANGED = "2026-11-20T10:01:00Z"
@@ -247,4 +249,46 @@ def test_events_are_watched_where_workloads_are_followed_by_their_reason() -> No
     ref = WorkloadRef(namespace="demo", name="vllm", kind="Job")
     assert Resource.EVENTS in needed_resources({ref})
     assert Resource.EVENTS not in needed_resources(())
-    assert Resource.EVENTS.fields == "reason=FailedCreate"
+    assert Resource.EVENTS.fields.startswith("type=Warning,involvedObject.kind!=Pod,")
+
+
+WRITERS = [
+    ("FailedCreate", "Job of Volcano", "Error creating pods: {}"),
+    ("FailedToCreateHeadPod", "RayCluster", "Failed to create head Pod demo/x, {}"),
+    ("FailedToCreateWorkerPod", "RayCluster", "Failed to create worker Pod for the cluster demo/x, {}"),
+    ("FailedCreatePod", "PyTorchJob", "Error creating: {}"),
+    ("MPIJobFailed", "MPIJob", "worker pod created failed: {}"),
+]
+DENIED = 'admission webhook "a.example.com" denied the request: no team'
+
+
+@pytest.mark.parametrize(("reason", "name", "message"), WRITERS)
+def test_refusals_are_told_by_the_events_of_each_controller(reason: str, name: str, message: str) -> None:
+    home = Home(SAMPLES[name][0])
+    raw, about = SAMPLES[name][0], SAMPLES[name][0]["metadata"]["name"]
+    told = {**event(raw["kind"], reason=reason, name=about), "message": message.format(DENIED)}
+    told["involvedObject"]["apiVersion"] = raw["apiVersion"]
+    home.state.apply(Resource.EVENTS, told)
+    ((blocked,), wanted) = home.seen.blocked, home.seen.wanted
+    assert (blocked.replicas, blocked.reason) == (wanted, WaitReason.WEBHOOK)
+    assert "webhook a.example.com denied them: no team" in blocked.cause
+    home.state.apply(Resource.EVENTS, {**told, "reason": "Unhealthy"})
+    assert not any(seen.blocked for seen in home.state.observation(ClusterName("worker-1"), AT).workloads)
+
+
+def test_a_failed_job_of_mpi_is_no_refused_pod() -> None:
+    assert read_failed_creation(event("MPIJob", reason="MPIJobFailed")) is None
+
+
+def test_a_clique_of_grove_tells_of_its_refused_pods() -> None:
+    home = Home(SAMPLES["PodCliqueSet"][0])
+    home.put(grove("PodClique", "model-0-router", ("PodCliqueSet", "model"), 3))
+    told = event("PodClique", reason="PodCreateFailed", name="model-0-router")
+    told["involvedObject"]["apiVersion"] = "grove.io/v1alpha1"
+    home.state.apply(Resource.EVENTS, {**told, "message": f"Error creating pod model-0-router-abc: {DENIED}"})
+    (blocked,) = home.seen.blocked
+    assert (blocked.replicas, blocked.reason) == (3, WaitReason.WEBHOOK)
+
+
+def test_writers_of_events_are_all_tried() -> None:
+    assert {event.reason for event in CREATION_EVENTS} == {reason for reason, *_ in WRITERS} | {"PodCreateFailed"}

@@ -1,9 +1,9 @@
 """Pods that a quota at home keeps from existing, or another refusal, of objects whose status does not say so.
 
 Deployments and ReplicaSets have the condition ReplicaFailure. StatefulSets, Jobs and most kinds with controllers of
-their own have none: their controllers write an Event at most (``FailedCreate``, pkg/controller/statefulset and
-pkg/controller/job of Kubernetes 1.36), and the ResourceQuota shows that it is used up. A quota with enough left for
-another pod keeps none from existing, whatever an Event says: the controller is about to try again.
+their own have none: their controllers write an Event at most (`CREATION_EVENTS`), and the ResourceQuota shows that it
+is used up. A quota with enough left for another pod keeps none from existing, whatever an Event says: the controller is
+about to try again.
 """
 
 from __future__ import annotations
@@ -19,13 +19,11 @@ from reconciler.core.observe.kubernetes.custom_workloads import CustomWorkloadRe
 from reconciler.core.observe.kubernetes.pods import PodRecord
 from reconciler.core.observe.kubernetes.resources import CONTROLLERS, WITH_REPLICA_FAILURE, Owner, owner_of
 from reconciler.core.observe.kubernetes.unscheduled import Unscheduled, unscheduled
-from reconciler.core.observe.kubernetes.words.refusals import refusal_wait
+from reconciler.core.observe.kubernetes.words.refusals import is_refused_creation, refusal_wait
 from reconciler.model.capacity import ClusterObservation, ReplicaShape
 from reconciler.model.workload import Json
 from reconciler.text.timestamps import read_moment
 
-FAILED_CREATE = "FailedCreate"
-"""The reason of an Event on a pod that could not be created."""
 _USED_UP = refusal_wait("exceeded quota: any")
 _MUTE = frozenset(each.kind for each in CONTROLLERS - WITH_REPLICA_FAILURE)
 """Kinds of Kubernetes without a condition for pods that are refused."""
@@ -40,14 +38,14 @@ class FailedCreation:
 
 
 def read_failed_creation(raw: Json) -> FailedCreation | None:
-    """Read an Event; None for one of another reason. How often it was written since does not matter."""
-    about = raw.get("involvedObject") or {}
+    """Read an Event; None for one that is about something else. How often it was written since does not matter."""
+    about, message = raw.get("involvedObject") or {}, str(raw.get("message") or "")
     since = raw.get("firstTimestamp") or raw.get("eventTime") or raw["metadata"].get("creationTimestamp")
-    if raw.get("reason") != FAILED_CREATE or not since or not about.get("name"):
+    if not is_refused_creation(str(raw.get("reason")), message) or not since or not about.get("name"):
         return None
     kind, namespace, name = (str(about.get(field) or "") for field in ("kind", "namespace", "name"))
     owner = owner_of(kind, namespace, name, about.get("apiVersion") or "")
-    return FailedCreation(owner=owner, wait=unscheduled(refusal_wait(raw.get("message") or ""), read_moment(since)))
+    return FailedCreation(owner=owner, wait=unscheduled(refusal_wait(message), read_moment(since)))
 
 
 class QuotaRefusals:

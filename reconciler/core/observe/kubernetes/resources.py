@@ -76,7 +76,13 @@ class Resource(ServedResource, Enum):
     @property
     def fields(self) -> str:
         """The field selector of the objects that are watched; empty for all."""
-        return "reason=FailedCreate" if self is Resource.EVENTS else ""
+        return _WARNINGS_OF_CONTROLLERS if self is Resource.EVENTS else ""
+
+
+_WARNINGS_OF_CONTROLLERS = ",".join(
+    ("type=Warning", *(f"involvedObject.kind!={kind}" for kind in ("Pod", "Node", "HorizontalPodAutoscaler")))
+)
+"""Events of controllers whose pods are refused, and few others. A field selector has no way to list their reasons."""
 
 
 @dataclass(frozen=True, slots=True)

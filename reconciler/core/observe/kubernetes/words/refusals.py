@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import NamedTuple
 
 from reconciler.core.observe.kubernetes.words.sayings import PodWait, Saying, Sayings, one_line
 from reconciler.model.wait_reason import WaitReason
@@ -169,6 +170,37 @@ _PRINTED = re.compile(r'&errors\.StatusError\{.*?[ {]Message:"((?:[^"\\]|\\.)*)"
 err: &errors.StatusError{ErrStatus:v1.Status{..., Message:"...", Details:(*v1.StatusDetails)(0x24c5e0473560), ...}}]"
 (Volcano 1.14.1, pkg/controllers/job/job_controller_actions.go). The first of them stands for all."""
 _LONGEST = 160
+
+
+class CreationEvent(NamedTuple):
+    """How a controller says that it could not create a pod."""
+
+    reason: str
+    begins: str
+    """How the message begins, where the Event has other reasons too; empty for any."""
+    source: str
+
+
+CREATION_EVENTS = (
+    CreationEvent(
+        "FailedCreate",
+        "",
+        "Kubernetes 1.36, pkg/controller; LeaderWorkerSet, OpenKruise, Volcano 1.14.1, pkg/controllers/job/constant.go",
+    ),
+    CreationEvent("FailedToCreateHeadPod", "", "KubeRay 1.5.0, ray-operator/controllers/ray/utils/constant.go"),
+    CreationEvent("FailedToCreateWorkerPod", "", "KubeRay 1.5.0, ray-operator/controllers/ray/utils/constant.go"),
+    CreationEvent("FailedCreatePod", "", "Training Operator 1.9.3, pkg/controller.v1/control/pod_control.go"),
+    CreationEvent(
+        "MPIJobFailed", "worker pod created failed: ", "MPI Operator 0.8.0, pkg/controller/mpi_job_controller.go"
+    ),
+    CreationEvent("PodCreateFailed", "", "Grove fcc3b3bb, operator/internal/constants/constants.go"),
+)
+"""The Events of controllers whose pods are refused."""
+
+
+def is_refused_creation(reason: str, message: str) -> bool:
+    """Return whether an Event says that a controller could not create a pod."""
+    return any(reason == event.reason and message.startswith(event.begins) for event in CREATION_EVENTS)
 
 
 @lru_cache(maxsize=4096)
