@@ -171,6 +171,21 @@ def test_pods_wait_since_their_object_was_made_where_the_quota_was_full_before()
     assert target.seen.pending_pods[NAME].since == datetime.fromisoformat(made)
 
 
+@pytest.mark.parametrize(("name", "made"), [("InferenceService", "Deployment"), ("RayJob", "RayCluster")])
+def test_pods_of_an_object_and_of_what_it_makes_are_counted_once(name: str, made: str) -> None:
+    raw, pods = SAMPLES[name]
+    target, number = Target(raw), sum(pods.values())
+    part = Target(SAMPLES[made][0])
+    target.state.follow(frozenset(), placed=frozenset({target.ref, part.ref}))
+    owner = {"apiVersion": raw["apiVersion"], "kind": target.ref.kind, "name": "model", "controller": True}
+    made_raw = {**part.raw, "metadata": {**part.raw["metadata"], "name": "made", "ownerReferences": [owner]}}
+    target.state.apply(part.resource, made_raw)
+    target.state.apply(Resource.QUOTAS, FULL)
+    assert target.counts == (f"{number} of {number} pods {EXCEEDED}", number, number)
+    target.pods(number)
+    assert target.counts == ("", 0, 0)
+
+
 def test_pods_of_a_run_that_have_ended_are_not_refused() -> None:
     raw, pods = SAMPLES["PyTorchJob"]
     target, number = Target(raw), sum(pods.values())

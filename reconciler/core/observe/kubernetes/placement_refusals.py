@@ -7,7 +7,7 @@ are refused (ReplicaFailure of Deployments, ReplicaSets and Argo Rollouts), else
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -48,6 +48,9 @@ class PlacedMaker:
     """Whether it may not have tried to create its missing pods while one of the others is not ready."""
     runs_once: bool
     """Whether none is created in the place of a pod that has ended, and its status does not count these."""
+    made: bool
+    """Whether another object has made it, whose pods are its own: controllers hand labels on, as KServe those of an
+    InferenceService to its Deployment, and KubeRay those of a RayJob to its RayCluster."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +94,7 @@ def read_placed_maker(resource: CustomResource, raw: Json, kinds: Kinds) -> Plac
         created_at=read_moment(created) if created else None,
         one_by_one=record.ordered if isinstance(record, ControllerRecord) else True,
         runs_once=isinstance(record, CustomWorkloadRecord) and record.runs_once,
+        made=record.owner is not None,
     )
 
 
@@ -118,11 +122,11 @@ def refused_pods(
     refused: dict[PlacementName, RefusedPods] = {}
     for name in sorted({*by_placement, *(key for key in rejected if not isinstance(key, Owner))}):
         objects = by_placement.get(name, [])
-        own, wanted = pods.get(name, ()), sum(each.wanted for each in objects)
-        missing = wanted - len(own) - sum(len(ended.get(each.owner, ())) for each in objects if each.runs_once)
-        ready = all(pod.ready for pod in own)
-        waits = [(each, wait) for each in objects if (wait := _wait(each, refusals, ready=ready)) is not None]
-        if missing > 0 and waits:
+        whole = [each for each in objects if not each.made] or objects
+        own, wanted = pods.get(name, ()), sum(each.wanted for each in whole)
+        missing = wanted - len(own) - sum(len(ended.get(each.owner, ())) for each in whole if each.runs_once)
+        waits = list(_waits(objects, refusals, own)) if missing > 0 else []
+        if waits:
             first, wait = min(waits, key=lambda entry: (not entry[1].lacks_room, entry[1].since, entry[0].owner))
             number = min(missing, sum(each.wanted for each, _ in waits))
             refused[name] = RefusedPods(pods=number, uncreated=number, wanted=wanted, wait=wait, shape=first.shape)
@@ -160,6 +164,17 @@ def with_refused_pods(progress: PlacementProgress, refused: Mapping[PlacementNam
         waiting_reasons=dict(sorted(reasons.items())),
         pending_pods=dict(sorted(pending.items())),
     )
+
+
+def _waits(
+    makers: Iterable[PlacedMaker], refusals: QuotaRefusals, pods: Iterable[PodRecord]
+) -> Iterator[tuple[PlacedMaker, Unscheduled]]:
+    """Yield why pods of these objects of one placement are refused; `pods` are those that it has."""
+    ready = all(pod.ready for pod in pods)
+    for maker in makers:
+        wait = _wait(maker, refusals, ready=ready)
+        if wait is not None:
+            yield maker, wait
 
 
 def _wait(maker: PlacedMaker, refusals: QuotaRefusals, *, ready: bool) -> Unscheduled | None:
