@@ -6,6 +6,7 @@ import copy
 import json
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -185,3 +186,36 @@ def test_an_object_without_replicas_is_none_to_count(kind: str, makes: str, sour
     plain = kind.partition(".")[0]
     assert f"a {plain} makes {makes}, and has no replicas that a burst could bring" in error
     assert "'Deployment/llm-demo/model'" in error
+
+
+@pytest.mark.parametrize("name", ["DaemonSet", "BroadcastJob", "CronJob"])
+@pytest.mark.parametrize(
+    ("part", "taken"),
+    [
+        ({}, False),
+        ({"resources": {"limits": {"nvidia.com/gpu": 0}}}, False),
+        ({"resources": {"limits": {"nvidia.com/gpu": 1}}}, True),
+        ({"resources": {"limits": {"nvidia.com/gpu": "{{ values.gpus }}"}}}, True),
+        ({"resources": {"limits": {"nvidia.com/gpumem": 3000}}}, True),
+        ({"annotations": {"gpu-fraction": "0.5"}}, True),
+        ({"claim": "gpu.nvidia.com"}, True),
+    ],
+)
+def test_gpus_of_pods_that_nothing_counts_are_told_however_they_are_asked_for(
+    name: str, part: dict[str, Any], taken: bool
+) -> None:
+    daemon, pod = copy.deepcopy(SAMPLES[name][0]), {"name": "model", "image": "registry.example.com/model:1"}
+    template = daemon["spec"]["jobTemplate"]["spec"]["template"] if name == "CronJob" else daemon["spec"]["template"]
+    template["metadata"] = {"annotations": part.get("annotations", {})}
+    template["spec"] = {"containers": [{**pod, "resources": part.get("resources", {})}]}
+    if "claim" in part:
+        template["spec"]["resourceClaims"] = [{"name": "claim", "resourceClaimTemplateName": "claim"}]
+    request = {"name": "request", "exactly": {"deviceClassName": part.get("claim")}}
+    claims = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaimTemplate",
+        "metadata": {"name": "claim"},
+        "spec": {"spec": {"devices": {"requests": [request]}}},
+    }
+    found = [*warn_uncounted_pods(spec(("daemon", daemon), ("claims", claims)), NO_KINDS)]
+    assert ["nor are the GPUs that they take" in finding.message for finding in found] == [taken]

@@ -47,6 +47,7 @@ from reconciler.core.workloads.pods import (
     group_count,
     has_whole_labels,
     pod_metadata,
+    pod_specs,
     read_pods,
 )
 from reconciler.core.workloads.queue_claims import queue_claim
@@ -57,7 +58,7 @@ from reconciler.model.kubernetes.workload_kind import path
 from reconciler.model.policy import Workspace
 from reconciler.model.request import Request
 from reconciler.model.units import Resources, total
-from reconciler.model.workload import DeploySpec, Json, StepType
+from reconciler.model.workload import DeploySpec, Json, ManifestResource, StepType
 from reconciler.text.findings import shortened
 from reconciler.text.wording import count, join_names
 
@@ -354,6 +355,32 @@ def pod_shape(
         known = {key for key, _ in who[0].labels} - {key for key, _ in rules.labels}
         rules = replace(rules, added=tuple(sorted({*who[0].added, *known})))
     return with_manifest_claims(replace(shape, who=who, rules=rules, admission=admission), pods_made, manifest, others)
+
+
+def takes_gpus(spec: DeploySpec, resource: ManifestResource, kinds: Kinds) -> bool:
+    """Return whether any pod of an object of a spec takes GPUs or parts of them, whether or not its pods are counted.
+
+    By requests, claims or annotations (`uses_gpus`). A request that an expression gives is one of 1; pods that cannot
+    be read take none.
+    """
+    beside = tuple(each.manifest for each in spec.manifests)
+    try:
+        made = _pod_maker(resource.manifest, kinds, (*beside, *spec.referred))
+        return any(
+            uses_gpus(pod_shape(TemplatePods(place=place, spec=_with_amounts(pod), replicas=None), made, beside))
+            for place, pod in pod_specs(made, kinds, beside)
+        )
+    except MALFORMED:
+        return False
+
+
+def _with_amounts(value: Json) -> Json:
+    """Return a pod spec with 1 in place of each value that is an expression, among them the amounts of requests."""
+    if isinstance(value, Mapping):
+        return {key: _with_amounts(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_with_amounts(part) for part in value]
+    return "1" if isinstance(value, str) and has_expression(value) else value
 
 
 RUNTIME_REMEDY = (

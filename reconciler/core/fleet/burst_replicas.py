@@ -14,8 +14,7 @@ from typing import Any
 
 from reconciler.core.capacity.chart_gangs import is_declared_gang
 from reconciler.core.capacity.gangs import has_chart, has_gang_manifest
-from reconciler.core.capacity.gpu_models import uses_gpus
-from reconciler.core.capacity.pod_requirements import pods_of_spec
+from reconciler.core.capacity.pod_requirements import takes_gpus
 from reconciler.core.engines import autoscaled_replicas
 from reconciler.core.expressions import dialect, render, sandbox
 from reconciler.core.expressions.dialect import has_expression
@@ -243,7 +242,7 @@ def _burst_manifest(template: WorkloadTemplate, kinds: Kinds) -> ManifestResourc
         return first
     # 3. One of its kind, one with GPUs, or the first.
     alike = [item for item in able if ref is not None and ref.kind and item.manifest.get("kind") == ref.kind]
-    with_gpus = [item for item in alike or able if _requests_gpus(spec, item, kinds)]
+    with_gpus = [item for item in alike or able if takes_gpus(spec, item, kinds)]
     return next(iter((*with_gpus, *alike, *able)), None)
 
 
@@ -265,12 +264,6 @@ def _is_object(manifest: Mapping[str, Json], ref: WorkloadRef) -> bool:
         and ref.kind in ("", manifest.get("kind"))
         and ref.group in ("", group_kind(manifest).partition("/")[0])
     )
-
-
-def _requests_gpus(spec: DeploySpec, resource: ManifestResource, kinds: Kinds) -> bool:
-    steps = tuple(step for step in spec.steps if step.type is StepType.MANIFEST and step.name == resource.name)
-    pods = pods_of_spec(replace(spec, helm=(), commands=(), manifests=(resource,), steps=steps), kinds)
-    return any(uses_gpus(part.shape) for part in pods.parts)
 
 
 def _goes_whole(template: WorkloadTemplate, resource: ManifestResource | None, kinds: Kinds) -> bool:

@@ -79,13 +79,23 @@ def read_pods(
     if not kind.templates:
         raise LookupError(f"the pods of {kind.kind} are unknown")
     unsure = unknown_field(manifest, kind) is not None
-    for place in pod_template_sites(manifest, declared):
-        spec = _spec(manifest, place, declared, others)
-        if spec is None:
-            continue
+    for place, spec in pod_specs(manifest, declared, others):
         replicas = 0 if stays_suspended(manifest, kind) else _pods_of(manifest, place)
         least = _minimum(manifest, place) if replicas else None
         yield TemplatePods(place=place, spec=spec, replicas=None if unsure else replicas, least=least)
+
+
+def pod_specs(
+    manifest: Mapping[str, Json], declared: Kinds, others: tuple[Mapping[str, Json], ...] = ()
+) -> Iterator[tuple[PodTemplateSite, Mapping[str, Json]]]:
+    """Yield the spec of each pod template of an object with its place, whether or not its pods are counted.
+
+    `others` are the objects deployed with it. Raises LookupError where a template is missing.
+    """
+    for place in pod_template_sites(manifest, declared):
+        spec = _spec(manifest, place, declared, others)
+        if spec is not None:
+            yield place, spec
 
 
 def unknown_field(manifest: Mapping[str, Json], kind: WorkloadKind) -> Path | None:

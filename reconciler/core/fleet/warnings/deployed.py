@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import groupby
 
+from reconciler.core.capacity.pod_requirements import takes_gpus
 from reconciler.core.expressions.dialect import has_expression
 from reconciler.core.fleet.burst_replicas import manifest_of_share
 from reconciler.core.fleet.workload_kinds import uncounted_pods
@@ -15,7 +16,7 @@ from reconciler.core.workloads.pods import pod_template_sites
 from reconciler.errors import Severity
 from reconciler.model.workload import DeploySpec, Json, WorkloadTemplate
 from reconciler.text.findings import Finding, Loc, shortened
-from reconciler.text.wording import is_gpu, join_names
+from reconciler.text.wording import join_names
 
 _SHARES = range(1, 33)
 """Shares that are tried, in replicas; of a percentage of more, none rounds to 0 or to other than its part."""
@@ -51,7 +52,7 @@ def warn_refused_shares(template: WorkloadTemplate, kinds: Kinds) -> Iterator[Fi
 
 
 def _refusals_of_share(template: WorkloadTemplate, replicas: int, kinds: Kinds) -> tuple[Finding, ...]:
-    """List what a webhook would refuse of the object that has so many of the replicas; nothing where none has them."""
+    """List what a webhook would refuse of the object with these replicas of a share; nothing where none has them."""
     share = manifest_of_share(template, replicas)
     if share is None:
         return ()
@@ -94,15 +95,15 @@ def _moves(image: str) -> bool:
 
 def warn_uncounted_pods(spec: DeploySpec, kinds: Kinds) -> Iterator[Finding]:
     """Warn of objects whose pods are not counted, where they take GPUs or nothing beside them is counted."""
-    found = [(index, item.manifest, kind_of(item.manifest, kinds)) for index, item in enumerate(spec.manifests)]
+    found = [(index, item, kind_of(item.manifest, kinds)) for index, item in enumerate(spec.manifests)]
     alone = not spec.helm and not any(kind is not None and kind.counted and kind.templates for _, _, kind in found)
-    for index, manifest, kind in found:
+    for index, resource, kind in found:
         if kind is None or kind.counted:
             continue
-        with_gpus = any(_requests_gpus(container) for _, container in _containers(manifest, kinds))
+        with_gpus = takes_gpus(spec, resource, kinds)
         if not (alone or with_gpus):
             continue
-        name = shortened(str(manifest.get("kind")))
+        name = shortened(str(resource.manifest.get("kind")))
         takes = ", nor are the GPUs that they take" if with_gpus else ""
         yield Finding(
             loc=("spec", "manifestResources", index, "manifest", "kind"),
@@ -125,8 +126,3 @@ def _containers(manifest: Mapping[str, Json], kinds: Kinds) -> Iterator[tuple[Lo
             for index, container in enumerate(listed if isinstance(listed, list) else ()):
                 if isinstance(container, Mapping):
                     yield (*site.loc, part, index), container
-
-
-def _requests_gpus(container: Mapping[str, Json]) -> bool:
-    amounts = [at(container, ("resources", part)) for part in ("limits", "requests")]
-    return any(is_gpu(str(name)) for part in amounts if isinstance(part, Mapping) for name in part)
