@@ -224,10 +224,7 @@ def refuse_uncounted_kind(ref: WorkloadRef, loc: Loc, declared: Kinds) -> Findin
 
 def uncounted_pods(kind: WorkloadKind) -> str:
     """Say what pods a kind makes whose pods nothing counts."""
-    return "a pod on each node that it selects" if kind.kind in _ON_EACH_NODE else "pods of its own time"
-
-
-_ON_EACH_NODE = frozenset({"BroadcastJob", "DaemonSet"})
+    return "a pod on each node that it selects" if kind.on_each_node else "pods at times of its own"
 
 
 def with_api_group(ref: WorkloadRef | None, spec: DeploySpec, declared: Kinds) -> WorkloadRef | None:

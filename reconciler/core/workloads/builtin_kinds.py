@@ -59,7 +59,7 @@ def spec_template_kind(
     one_by_one: bool = False,
     unqueued: bool = False,
 ) -> WorkloadKind:
-    """Describe a kind that makes ``spec.replicas`` pods of ``spec.template``."""
+    """Describe a kind that makes ``spec.replicas`` pods of ``spec.template``, or uncounted ones, on each node."""
     return WorkloadKind(
         group=group,
         kind=kind,
@@ -67,6 +67,7 @@ def spec_template_kind(
         replicas=(REPLICAS,) if counted else (),
         templates=(template("spec.template", *(("spec.replicas",) if counted else ())),),
         counted=counted,
+        on_each_node=not counted,
         ordinals=kind == "StatefulSet",
         one_by_one=one_by_one,
         unqueued=unqueued,
@@ -429,6 +430,7 @@ def rolling() -> Iterator[WorkloadKind]:
         versions=versions,
         templates=(template("spec.template"),),
         counted=False,
+        on_each_node=True,
         once=True,
         end=_COMPLETE,
         checked=checked,

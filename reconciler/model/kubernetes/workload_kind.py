@@ -196,6 +196,8 @@ class WorkloadKind:
     """Pairs of numbers, the first of which may not exceed the second."""
     counted: bool = True
     """False where pods cannot be counted: one on each node, or short-lived ones."""
+    on_each_node: bool = False
+    """Whether an object makes a pod on each node that it selects."""
     divides: bool = False
     """Whether each group of an object serves by itself, so that a policy may divide them over clusters."""
     apart: str = ""
