@@ -170,7 +170,7 @@ def counting(kind: str, *, source: bool = False) -> list[str]:
         ("DaemonSet", "a pod on each node that it selects", False),
         ("DaemonSet.apps.kruise.io", "a pod on each node that it selects", False),
         ("BroadcastJob", "a pod on each node that it selects", False),
-        ("CronJob", "pods of its own time", False),
+        ("CronJob", "pods at times of its own", False),
         ("Deployment", "", False),
         ("Unheard", "", False),
         ("DaemonSet", "a pod on each node that it selects", True),
