@@ -318,7 +318,13 @@ UPGRADE = "upgrade the cluster to a Kubernetes that serves resource.k8s.io/v1"
         ),
         (
             ("apps/v1", "resource.k8s.io/v1"),
-            {"apps/v1"},
+            {"apps/v1", "resource.k8s.io/v1beta1"},
+            "serves resource.k8s.io/v1beta1 and not resource.k8s.io/v1, which the ResourceClaimTemplate is written in",
+            f"write it in resource.k8s.io/v1beta1, or {UPGRADE}",
+        ),
+        (
+            ("apps/v1",),
+            None,
             "serves no version of resource.k8s.io, of which the ResourceClaimTemplate is",
             UPGRADE,
         ),
@@ -329,7 +335,16 @@ UPGRADE = "upgrade the cluster to a Kubernetes that serves resource.k8s.io/v1"
             f"write it in resource.k8s.io/v1beta2, or {UPGRADE}",
         ),
     ],
-    ids=["unknown", "served", "declared", "served against its file", "older", "against its file", "declared older"],
+    ids=[
+        "unknown",
+        "served",
+        "declared",
+        "served against its file",
+        "older",
+        "against its file",
+        "not declared",
+        "declared older",
+    ],
 )
 def test_a_cluster_gets_no_object_of_a_version_that_it_does_not_serve(
     declared: tuple[str, ...] | None, observed: set[str] | None, message: str, remedy: str
@@ -345,15 +360,25 @@ def test_a_cluster_gets_no_object_of_a_version_that_it_does_not_serve(
     assert ("API version" in conclusion, message in conclusion) == (False, True)
 
 
-def test_a_custom_kind_that_is_not_served_is_told_once() -> None:
+def test_a_group_that_an_api_server_lacks_is_told_and_keeps_nothing_away() -> None:
+    fleet = bursting_fleet(cluster_of("worker-2"), spec=CLAIMING, policy=ordering("worker-2"))
+    seen = replace(free("worker-2", 8), api_versions={"apps/v1"})
+    made = plan(short(1), seen, wanted=fleet)
+    assert placed(made) == ["worker-2"]
+    conclusion = explain(VLLM, inputs(short(1), seen, wanted=fleet), made).conclusion
+    assert f"worker-2 serves no version of resource.k8s.io, of which the ResourceClaimTemplate is: {UPGRADE}." in (
+        conclusion
+    )
+
+
+def test_a_custom_kind_that_a_file_does_not_list_is_told_once() -> None:
     spec = manifests(obj("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"))
     needed = prerequisites(spec, WORKSPACE, NO_KINDS)
-    seen = replace(free("worker-2", 8), api_versions={"apps/v1"})
-    refusal = refuse_lacking(cluster_of("worker-2"), needed, seen)
+    refusal = refuse_lacking(providing("worker-2", apiVersions=("apps/v1",)), needed, None)
     assert refusal is not None
     assert refusal.message == "serves no version of leaderworkerset.x-k8s.io, of which the LeaderWorkerSet is"
     assert refusal.remedy == "install there what serves it, or ship its CustomResourceDefinition with the workload"
-    refusal = refuse_lacking(providing("worker-2", kinds=()), needed, seen)
+    refusal = refuse_lacking(providing("worker-2", apiVersions=("apps/v1",), kinds=()), needed, None)
     assert refusal is not None
     assert refusal.message == (
         "has no kind leaderworkerset.x-k8s.io/LeaderWorkerSet, which LeaderWorkerSet model needs"

@@ -3,7 +3,8 @@
 A cluster that lists objects of a category has no others of it. Categories that it does not list are unknown: they
 refuse no placement, and `overspill check` and `overspill explain` report them. DeviceClasses and RuntimeClasses are
 observed, where there are any. API versions are observed on every watched cluster, and what its API server says holds
-against any list; where they are unknown, nothing is said of them, since every object has one.
+against any list; where they are unknown, nothing is said of them, since every object has one. A group of which an API
+server serves no version refuses no placement either: the engine may be about to install it.
 """
 
 from __future__ import annotations
@@ -58,8 +59,10 @@ def refuse_lacking(
     ]
     kinds = {lack.name.partition("/")[0] for lack in lacks if lack.category is Category.KINDS}
     unserved = [
-        version for version in unserved_versions(cluster, prerequisites, seen) if version.group not in kinds
-    ]  # a kind that is not there has no version there
+        version
+        for version in unserved_versions(cluster, prerequisites, seen)
+        if version.refuses and version.group not in kinds
+    ]  # a kind that the cluster lacks has no version there
     if not (lacks or unserved):
         return None
     messages, remedies = [version.message for version in unserved], [version.remedy for version in unserved]
@@ -89,6 +92,13 @@ class UnservedVersion:
     needed: Prerequisite
     served: tuple[str, ...]
     """The versions of its group that are served, sorted; empty for none."""
+    listed: bool = False
+    """Whether a list in the file of the cluster says so, and not its API server."""
+
+    @property
+    def refuses(self) -> bool:
+        """Whether no such object is placed: the cluster serves other versions of its group, or lists all it has."""
+        return self.listed or bool(self.served)
 
     @property
     def group(self) -> str:
@@ -122,16 +132,17 @@ def unserved_versions(
     for prerequisite in prerequisites:
         if prerequisite.category is Category.API_VERSIONS and _has(cluster, prerequisite, seen) is False:
             versions = None if seen is None else seen.api_versions
-            yield unserved_version(
-                prerequisite, cluster.provides[Category.API_VERSIONS] if versions is None else versions
-            )
+            if versions is None:
+                yield unserved_version(prerequisite, cluster.provides[Category.API_VERSIONS], listed=True)
+            else:
+                yield unserved_version(prerequisite, versions)
 
 
-def unserved_version(prerequisite: Prerequisite, versions: Iterable[str]) -> UnservedVersion:
-    """Describe an API version that is not among those of an API server."""
+def unserved_version(prerequisite: Prerequisite, versions: Iterable[str], *, listed: bool = False) -> UnservedVersion:
+    """Describe an API version that is not among those of an API server, or of a list in a Cluster file."""
     group = prerequisite.name.rpartition("/")[0]
     served = sorted(sanitize(version) for version in versions if version.rpartition("/")[0] == group)
-    return UnservedVersion(needed=prerequisite, served=tuple(served))
+    return UnservedVersion(needed=prerequisite, served=tuple(served), listed=listed)
 
 
 def declared_lacking(cluster: Cluster, prerequisites: Iterable[Prerequisite]) -> tuple[Prerequisite, ...]:
@@ -153,8 +164,11 @@ def undeclared(
 def describe_undeclared(
     clusters: Iterable[tuple[Cluster, ClusterObservation | None]], prerequisites: Sequence[Prerequisite]
 ) -> Iterator[str]:
-    """Yield a sentence for each cluster about prerequisites that it does not declare."""
+    """Yield the sentences for each cluster about prerequisites that it does not declare, or does not serve yet."""
     for cluster, seen in clusters if prerequisites else ():
+        for version in unserved_versions(cluster, prerequisites, seen):
+            if not version.refuses:
+                yield f"{cluster.name} {version.message}: {version.remedy}."
         doubtful = undeclared(cluster, prerequisites, seen)
         if doubtful:
             fields = join_names(dict.fromkeys(f"spec.provides.{prerequisite.category}" for prerequisite in doubtful))

@@ -174,7 +174,7 @@ def warn_unserved(
     places: Iterable[tuple[Cluster, Sequence[Prerequisite], ClusterObservation | None]],
     kinds: Kinds,
 ) -> Iterator[Finding]:
-    """Warn of API versions that clusters do not serve, each at its object: no burst goes there.
+    """Warn of API versions that clusters do not serve, each at its object.
 
     Each cluster comes with what the spec needs there, and as it is observed.
     """
@@ -185,7 +185,7 @@ def warn_unserved(
     for version, names in unserved.items():
         yield Finding(
             loc=_place_of_version(spec, version.needed, kinds),
-            message=f"{join_names(names)} {version.message}: no burst of it goes there",
+            message=f"{join_names(names)} {version.message}" + (": no burst of it goes there" * version.refuses),
             hint=version.remedy,
             severity=Severity.WARNING,
         )
