@@ -218,8 +218,8 @@ class RecordedRun:
                 for name, count in waiting.items()
             },
             waiting_reasons=dict.fromkeys(waiting, _NO_NODE),
-            non_gpu_pods={}, unadmitted={}, evicted={}, reserved={}, gpu_pods={}, unused={}, succeeded={}, failed={},
-            reports={}, unfinished=frozenset(),
+            non_gpu_pods={}, unadmitted={}, evicted={}, refused={}, reserved={}, gpu_pods={}, unused={}, succeeded={},
+            failed={}, reports={}, unfinished=frozenset(),
         )  # fmt: skip # what the recorded placements had
 
     def _is_ready(self, pod: _Pod) -> bool:

@@ -149,6 +149,7 @@ OF_PLACEMENTS: dict[str, object] = {
     "waiting_reasons": "1 of 1 pods wait",
     "unadmitted": "kueue queue-a evicted it (Preempted)",
     "evicted": "kueue queue-a evicted it (Preempted)",
+    "refused": "refused: quota exceeded",
     "reserved": 1,
     "gpu_pods": (GpuPod(namespace="demo", name="a", gpus=1),),
     "unused": START,
