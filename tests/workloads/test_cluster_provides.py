@@ -300,6 +300,7 @@ def test_runtime_classes_are_seen_as_device_classes_are() -> None:
 
 CLAIMING = manifests(deployment(), obj("resource.k8s.io/v1", "ResourceClaimTemplate", "gpu"))
 """Its claim is written in a version that Kubernetes serves since 1.34."""
+AND_NOT = " and not resource.k8s.io/v1, which the ResourceClaimTemplate is written in"
 UPGRADE = "upgrade the cluster to a Kubernetes that serves resource.k8s.io/v1"
 
 
@@ -315,6 +316,18 @@ UPGRADE = "upgrade the cluster to a Kubernetes that serves resource.k8s.io/v1"
             {"apps/v1", "resource.k8s.io/v1beta1"},
             "serves resource.k8s.io/v1beta1 and not resource.k8s.io/v1, which the ResourceClaimTemplate is written in",
             f"write it in resource.k8s.io/v1beta1, or {UPGRADE}",
+        ),
+        (
+            None,
+            {"apps/v1", "resource.k8s.io/v1beta9", "resource.k8s.io/v1beta10", "resource.k8s.io/v2alpha1"},
+            f"serves resource.k8s.io/v2alpha1, resource.k8s.io/v1beta9, resource.k8s.io/v1beta10{AND_NOT}",
+            f"write it in resource.k8s.io/v1beta10, or {UPGRADE}",
+        ),
+        (
+            None,
+            {"apps/v1", "resource.k8s.io/odd", "resource.k8s.io/v2", "resource.k8s.io/v2beta1"},
+            f"serves resource.k8s.io/odd, resource.k8s.io/v2beta1, resource.k8s.io/v2{AND_NOT}",
+            f"write it in resource.k8s.io/v2, or {UPGRADE}",
         ),
         (
             ("apps/v1", "resource.k8s.io/v1"),
@@ -341,6 +354,8 @@ UPGRADE = "upgrade the cluster to a Kubernetes that serves resource.k8s.io/v1"
         "declared",
         "served against its file",
         "older",
+        "several",
+        "newer",
         "against its file",
         "not declared",
         "declared older",

@@ -27,7 +27,7 @@ async def send_heartbeats(server: ApiServer, pace: WatchTiming, heard: Callable[
 
 
 async def ask_regularly(ask: Callable[[], Awaitable[None]], pace: WatchTiming, *, every: float) -> None:
-    """Ask a server something for ever: now, and so many seconds after each answer; sooner or later after a failure."""
+    """Ask a server something for ever: at once, `every` seconds after an answer, and as `pace` says after a failure."""
     failures = 0
     warned = False
     while True:

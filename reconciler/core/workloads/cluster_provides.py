@@ -9,6 +9,7 @@ server serves no version refuses no placement either: the engine may be about to
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -42,6 +43,8 @@ _WORDS = {
     Category.DEVICE_CLASSES: "DeviceClass",
     Category.IMAGES: "pulled image",
 }
+_VERSION = re.compile(r"v([0-9]{1,9})(?:(alpha|beta)([0-9]{1,9}))?")
+_STAGES = ("alpha", "beta", "")
 _WHOLE = frozenset({Category.KINDS, Category.API_VERSIONS, Category.IMAGES})
 """Categories in whose names a slash does not separate a namespace."""
 
@@ -91,7 +94,7 @@ class UnservedVersion:
 
     needed: Prerequisite
     served: tuple[str, ...]
-    """The versions of its group that are served, sorted; empty for none."""
+    """The versions of its group that are served, the preferable ones last; empty for none."""
     listed: bool = False
     """Whether a list in the file of the cluster says so, and not its API server."""
 
@@ -141,8 +144,19 @@ def unserved_versions(
 def unserved_version(prerequisite: Prerequisite, versions: Iterable[str], *, listed: bool = False) -> UnservedVersion:
     """Describe an API version that is not among those of an API server, or of a list in a Cluster file."""
     group = prerequisite.name.rpartition("/")[0]
-    served = sorted(sanitize(version) for version in versions if version.rpartition("/")[0] == group)
-    return UnservedVersion(needed=prerequisite, served=tuple(served), listed=listed)
+    served = sorted((version for version in versions if version.rpartition("/")[0] == group), key=_priority)
+    return UnservedVersion(needed=prerequisite, served=tuple(map(sanitize, served)), listed=listed)
+
+
+def _priority(version: str) -> tuple[int, int, int, str]:
+    """Return a higher value for a preferable API version of a group: a stable one before beta, and that before alpha.
+
+    https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/
+    """
+    found = _VERSION.fullmatch(version.rpartition("/")[2])
+    if found is None:
+        return -1, 0, 0, version
+    return _STAGES.index(found[2] or ""), int(found[1]), int(found[3] or 0), version
 
 
 def declared_lacking(cluster: Cluster, prerequisites: Iterable[Prerequisite]) -> tuple[Prerequisite, ...]:
