@@ -155,6 +155,14 @@ def test_events_outlive_a_change_of_what_is_followed() -> None:
     assert Resource.EVENTS in target.state.follow(frozenset({other}))
 
 
+def test_events_on_kinds_that_nobody_places_change_nothing() -> None:
+    target, other = Target(SAMPLES["StatefulSet"][0]), Target(SAMPLES["Job"][0])
+    assert not target.state.apply(Resource.EVENTS, event(other, FORBIDDEN))
+    assert target.state.apply(Resource.EVENTS, event(target, FORBIDDEN))
+    assert Resource.EVENTS in target.state.follow(frozenset(), placed=frozenset({target.ref, other.ref}))
+    assert target.state.apply(Resource.EVENTS, event(other, FORBIDDEN))
+
+
 def test_what_makes_pods_one_by_one_has_not_tried_those_behind_one_that_is_not_ready() -> None:
     target = Target(SAMPLES["StatefulSet"][0])
     target.state.apply(Resource.QUOTAS, FULL)

@@ -166,7 +166,7 @@ class ClusterState:
         if (unlabelled, _bare_pods(placed)) != (self._followed.unlabelled, self._followed.bare_pods):
             anew |= {Resource.PODS, Resource.QUEUED}
         self._followed.follow(refs, marks, unlabelled, bare_pods=_bare_pods(placed))
-        if bool(placed) != bool(self._placed_kinds):
+        if placed != self._placed_kinds:
             anew |= {Resource.EVENTS}
         if placeable != self._placeable:
             self._placeable = frozenset(placeable)
@@ -230,9 +230,12 @@ class ClusterState:
         return read_placed_maker(resource, raw, self._kinds)
 
     def _read_event(self, raw: Json) -> FailedCreation | None:
-        """Read an Event on an object that may be a followed one, or one of a placement."""
-        followed = self._placed_kinds or namespace_of_key(key_of(raw)) in self._followed.namespaces
-        return read_failed_creation(raw) if followed else None
+        """Read an Event on an object in a followed namespace, or of a kind of placements."""
+        event = read_failed_creation(raw)
+        if event is None or event.owner.namespace in self._followed.namespaces:
+            return event
+        placed = {resource.owning for resource in self._makers}
+        return event if (event.owner.kind, event.owner.group) in placed else None
 
     def apply(self, resource: Watched, raw: Json, api_version: str = "") -> ChangeEffect:
         """Apply an object as it is now; resources that are no longer followed are ignored."""
