@@ -127,9 +127,9 @@ def _of(by_namespace: Mapping[str, T], namespace: str) -> list[T]:
 def _merged(
     there: Sequence[ResourceQuota], brought: Iterable[ResourceQuota], *, is_empty: bool
 ) -> Iterator[ResourceQuota]:
-    """Yield quotas with those that come: of one name the lower bounds. One that is new has counted nothing yet.
+    """Yield the quotas of a namespace with those that come along; of two of one name, the lower bounds.
 
-    That is nothing where its namespace is empty, and unknown else.
+    What is used of a new one is nothing where the namespace `is_empty`, and unknown elsewhere.
     """
     known = {quota.name: quota for quota in there}
     for quota in brought:

@@ -444,7 +444,7 @@ class _Judge:
         return replica_count.all_pods_ready(placement, seen) is True
 
     def _is_held_back(self, placement: Placement) -> bool:
-        """Return whether a queue of the cluster lets pods of a placement not run, or a rule refuses replicas of it."""
+        """Return whether a queue of the cluster holds pods of a placement, or the cluster refuses some of them."""
         seen = self.signs.observed.clusters.get(placement.cluster)
         if seen is None or placement.name in seen.unadmitted:
             return seen is not None

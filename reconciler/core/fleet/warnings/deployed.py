@@ -29,11 +29,11 @@ def warn_refused_shares(template: WorkloadTemplate, kinds: Kinds) -> Iterator[Fi
     """Warn of numbers of replicas with which a webhook would refuse the object that has them.
 
     Percentages of a share round to 0, and other numbers of the object are above it: LeaderWorkerSet's maxUnavailable,
-    Kueue's least parallelism of a Job, the subsets of a UnitedDeployment. A larger share may be one too many: the name
-    of a slice, slices beside a role that is scaled from outside. A placement of a number that is refused for
-    sure is not committed. What is refused whatever the number is has been told of the object itself.
+    Kueue's least parallelism of a Job, the subsets of a UnitedDeployment. Large shares may be refused too: the name of
+    a slice gets too long, or there are several slices beside a role that is scaled from outside. A placement of a
+    number that is refused for sure is not committed. What is refused whatever the number is told of the object itself.
     """
-    # What the smallest and the largest share may be, the ones between them may.
+    # Where the smallest and the largest share are let in, so are all between them.
     if not any(_refusals_of_share(template, replicas, kinds) for replicas in (_SHARES[0], _SHARES[-1])):
         return
     refused: dict[Loc, list[tuple[int, Finding]]] = {}

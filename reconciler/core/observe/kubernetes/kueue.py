@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from reconciler.core.observe.kubernetes.members import FollowedWorkloads
-from reconciler.core.observe.kubernetes.placement_pods import PlacementProgress
+from reconciler.core.observe.kubernetes.placement_pods import PlacementProgress, with_more_pending
 from reconciler.core.observe.kubernetes.pods import admission_key, controller_of, object_admission
 from reconciler.core.observe.kubernetes.record_store import RecordStore
 from reconciler.core.observe.kubernetes.replica_asks import AskRecord
@@ -388,7 +388,7 @@ def _with_holds(progress: PlacementProgress, records: Iterable[HoldRecord]) -> P
             evicted[name] = unadmitted[name]
         reasons[name] = "; ".join(part for part in (reasons.get(name), unadmitted[name]) if part)
         if unmade := [record for record in held if record.pods]:
-            pending[name] = _with_unmade(pending.get(name), unmade)
+            pending[name] = with_more_pending(pending.get(name), _unmade_pods(unmade))
     return replace(
         progress,
         unadmitted=unadmitted,
@@ -405,20 +405,12 @@ def _commonest(held: Iterable[HoldRecord]) -> str:
     return message
 
 
-def _with_unmade(before: PendingPods | None, held: list[HoldRecord]) -> PendingPods:
-    """Add the pods that objects make once they are admitted to those of their placement that have no node."""
-    moments = [record.since for record in held if record.since is not None]
+def _unmade_pods(held: list[HoldRecord]) -> PendingPods:
+    """Return the pods that objects of one placement make once they are admitted."""
+    pods = sum(record.pods for record in held)
+    since = min((record.since for record in held if record.since is not None), default=None)
     largest = max(held, key=lambda record: record.pods)
-    kept = before if before is not None and not before.helping else None
-    if kept is not None and kept.since is not None:
-        moments.append(kept.since)
-    unmade = sum(record.pods for record in held)
-    return PendingPods(
-        replicas=unmade + (kept.replicas if kept is not None else 0),
-        uncreated=unmade + (kept.uncreated if kept is not None else 0),
-        shape=kept.shape if kept is not None and kept.shape is not None else largest.shape,
-        since=min(moments, default=None),
-    )
+    return PendingPods(replicas=pods, uncreated=pods, shape=largest.shape, since=since)
 
 
 def _describe_hold(spec: Json, status: Json, conditions: Mapping[str, Json]) -> str:

@@ -43,6 +43,18 @@ class PlacementProgress:
     Kueue's Workload of them is found."""
 
 
+def with_more_pending(before: PendingPods | None, more: PendingPods) -> PendingPods:
+    """Add pods to those of their placement that have no node; those of `before` that merely help are left out."""
+    if before is None or before.helping:
+        return more
+    return PendingPods(
+        replicas=before.replicas + more.replicas,
+        uncreated=before.uncreated + more.uncreated,
+        shape=before.shape if before.shape is not None else more.shape,
+        since=min((each.since for each in (before, more) if each.since is not None), default=None),
+    )
+
+
 class PlacementPods:
     """The pods of each placement; terminating pods are no replicas any more."""
 

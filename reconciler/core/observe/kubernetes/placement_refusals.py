@@ -14,7 +14,7 @@ from datetime import datetime
 from reconciler.core.observe.kubernetes.controllers import ControllerRecord, read_controller, replica_failure
 from reconciler.core.observe.kubernetes.custom_workloads import CustomWorkloadRecord, read_spec
 from reconciler.core.observe.kubernetes.node_rejections import RejectedOwner
-from reconciler.core.observe.kubernetes.placement_pods import PlacementProgress
+from reconciler.core.observe.kubernetes.placement_pods import PlacementProgress, with_more_pending
 from reconciler.core.observe.kubernetes.pod_failures import describe_refused
 from reconciler.core.observe.kubernetes.pods import PodRecord, placement_of
 from reconciler.core.observe.kubernetes.quota_refusals import QuotaRefusals
@@ -156,7 +156,7 @@ def with_refused_pods(progress: PlacementProgress, refused: Mapping[PlacementNam
         told = f"{each.pods} of {each.wanted} pods {words[name]}"
         reasons[name] = "; ".join(part for part in (reasons.get(name), told) if part)
         if each.wait.lacks_room and each.shape is not None and (name in pending or each.uncreated or each.bound):
-            pending[name] = _with_uncreated(pending.get(name), each)
+            pending[name] = with_more_pending(pending.get(name), _pending(each))
     return replace(
         progress,
         refused=words,
@@ -189,14 +189,11 @@ def _wait(maker: PlacedMaker, refusals: QuotaRefusals, *, ready: bool) -> Unsche
     return replace(wait, since=max(wait.since, maker.created_at))
 
 
-def _with_uncreated(before: PendingPods | None, refused: RefusedPods) -> PendingPods:
-    """Add refused pods to those of their placement that have no node."""
-    kept = before if before is not None and not before.helping else None
-    moments = [refused.wait.since, *((kept.since,) if kept is not None and kept.since is not None else ())]
-    known = refused.uncreated + refused.bound
+def _pending(refused: RefusedPods) -> PendingPods:
+    """Return refused pods that no other counts among those without a node."""
     return PendingPods(
-        replicas=known + (kept.replicas if kept is not None else 0),
-        uncreated=refused.uncreated + (kept.uncreated if kept is not None else 0),
-        shape=kept.shape if kept is not None and kept.shape is not None else refused.shape,
-        since=min(moments),
+        replicas=refused.uncreated + refused.bound,
+        uncreated=refused.uncreated,
+        shape=refused.shape,
+        since=refused.wait.since,
     )

@@ -275,10 +275,9 @@ def needed_resources(
     references without a name.
 
     Events tell of refused pods where the status of their object does not: only where such kinds are placed, or any
-    workload is followed. Kueue's Workloads tell in every
-    cluster why pods of placements do not start. A reference without a kind may mean
-    any. The pods of a Deployment belong to its ReplicaSets; those of an unknown kind may belong to it through
-    StatefulSets or Jobs. The status of objects of such a kind helps.
+    workload is followed. Kueue's Workloads tell in every cluster why pods of placements do not start. A reference
+    without a kind may mean any. The pods of a Deployment belong to its ReplicaSets; those of an unknown kind may belong
+    to it through StatefulSets or Jobs. The status of objects of such a kind helps.
     """
     refs = tuple(refs)
     watched: set[Watched] = {*CAPACITY, Resource.QUEUED, *custom_resources_of_pods(refs, kinds)}
