@@ -138,6 +138,25 @@ def test_a_placement_whose_pods_are_rejected_for_anything_else_is_told_so_and_st
     assert "labels of the node have changed; see the labels of the node" in seen.waiting_reasons[NAME]
 
 
+def test_rejections_of_pods_whose_object_alone_has_the_label_are_told() -> None:
+    raw, pods = SAMPLES["TrainJob"]
+    target, number = Target(raw), sum(pods.values())
+    marks = {"jobset.sigs.k8s.io/jobset-name": "model"}
+    target.state.apply(Resource.PODS, rejected("b", labels=marks))
+    assert target.seen.refused == {NAME: LACK.removeprefix("pods ")}
+    assert target.seen.pending_pods[NAME].uncreated == number
+    assert not target.state.apply(Resource.PODS, rejected("c", labels={"app": "other"}))
+
+
+def test_an_observation_is_outdated_once_rejections_are_old() -> None:
+    home = Home()
+    home.put(rejected("b"))
+    late = FIRST + timedelta(minutes=11)
+    assert (home.state.is_outdated(AT), home.state.is_outdated(late)) == (False, True)
+    home.seen(late)
+    assert not home.state.is_outdated(late)
+
+
 @pytest.mark.parametrize("phase", ["Running", "Failed"])
 def test_a_placement_without_recent_rejections_is_as_it_is(phase: str) -> None:
     seen = of_placement(pod("b", "gpu-1", labels=LABELS, phase=phase))

@@ -193,7 +193,8 @@ class FollowedCluster:
                 at, now = self._watched_until(self._seen_at), self._clock.now()
                 unknown = frozenset(kind for kind, stream in self._streams.items() if stream.unknown)
                 unknown |= {Resource.NODE_POOLS} - self._streams.keys()
-                if self._dirty or self._observation is None or unknown != self._unknown:
+                outdated = self._dirty or unknown != self._unknown or self._state.is_outdated(at)
+                if outdated or self._observation is None:
                     self._observation = self._with_additions(self._state.observation(self.target.name, at, unknown))
                     self._unknown, self._changed_at = unknown, now
                     self._dirty = False

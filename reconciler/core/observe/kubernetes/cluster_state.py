@@ -297,6 +297,10 @@ class ClusterState:
         gone = self._live.keys(resource).union(*(part.keys() for part in self._parts_of(resource))) - keys
         return max((self.remove(resource, key) for key in gone), default=ChangeEffect.NOTHING)
 
+    def is_outdated(self, at: datetime) -> bool:
+        """Return whether the last observation no longer holds at a moment, though nothing has changed since."""
+        return self._pods.rejections.are_over(at)
+
     def observation(
         self, cluster: ClusterName, at: datetime, unknown: AbstractSet[Watched] = frozenset()
     ) -> ClusterObservation:

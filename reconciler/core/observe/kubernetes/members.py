@@ -254,7 +254,9 @@ class PodSums:
         """Note that a kubelet has rejected a pod."""
         rejection = read_rejection(raw, self._followed.marks)
         ours = rejection is not None and (
-            rejection.placement or raw["metadata"]["namespace"] in self._followed.namespaces
+            rejection.placement
+            or raw["metadata"]["namespace"] in self._followed.namespaces
+            or self._owners_with_label(raw["metadata"])
         )
         if rejection is None or not ours or not self.rejections.note(rejection):
             return ChangeEffect.NOTHING

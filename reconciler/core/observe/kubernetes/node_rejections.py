@@ -76,6 +76,10 @@ class NodeRejections:
                 news = True
         return news
 
+    def are_over(self, at: datetime) -> bool:
+        """Return whether some rejections are no longer recent, so that what was observed with them is outdated."""
+        return any(row.last + _RECENT < at for row in self._rows.values())
+
     def current(self, at: datetime) -> Mapping[RejectedOwner, Unscheduled]:
         """Return since when pods have been rejected of what has recent rejections, and drop all others."""
         self._rows = {key: row for key, row in self._rows.items() if row.last + _RECENT >= at}

@@ -130,7 +130,7 @@ def refused_pods(
             first, wait = min(waits, key=lambda entry: (not entry[1].lacks_room, entry[1].since, entry[0].owner))
             number = min(missing, sum(each.wanted for each, _ in waits))
             refused[name] = RefusedPods(pods=number, uncreated=number, wanted=wanted, wait=wait, shape=first.shape)
-        elif (wait_of_node := rejected.get(name)) is not None:
+        elif (wait_of_node := _rejection(name, objects, rejected)) is not None:
             untaken = [pod for pod in own if not (pod.taken or pod.leaving or pod.wait or pod.nominated or pod.gated)]
             number, bound = max(0, missing) + len(untaken), sum(bool(pod.node) for pod in untaken)
             if number:
@@ -143,6 +143,14 @@ def refused_pods(
                     shape=objects[0].shape if objects else None,
                 )
     return refused
+
+
+def _rejection(
+    name: PlacementName, objects: Iterable[PlacedMaker], rejected: Mapping[RejectedOwner, Unscheduled]
+) -> Unscheduled | None:
+    """Return why nodes reject pods of a placement: of those with its label, or of an object that has it instead."""
+    keys: list[RejectedOwner] = [name, *(each.owner for each in objects)]
+    return next((rejected[key] for key in keys if key in rejected), None)
 
 
 def with_refused_pods(progress: PlacementProgress, refused: Mapping[PlacementName, RefusedPods]) -> PlacementProgress:

@@ -19,6 +19,7 @@ from reconciler.core.observe.kubernetes.pod_failures import describe_waiting
 from reconciler.core.observe.kubernetes.resources import CONTROLLERS, Owner, owner_of
 from reconciler.core.observe.kubernetes.unscheduled import Unscheduled, unscheduled, with_kept_since, written_at
 from reconciler.core.observe.kubernetes.words.gates import ADMITTED
+from reconciler.core.observe.kubernetes.words.kubelet import rejection_wait
 from reconciler.core.observe.kubernetes.words.pod_condition import unscheduled_wait
 from reconciler.core.pods.gpu_parts import gpu_part_obstacle
 from reconciler.core.pods.pod_admission import POD_GROUP
@@ -173,9 +174,12 @@ def placement_of(metadata: Json) -> PlacementName:
 
 
 def ended_owners(raw: Json, marks: Marks) -> tuple[Owner, ...]:
-    """Return the owners of a pod that has finished, by `marks`, without those that count such pods themselves."""
-    metadata = raw["metadata"]
-    if (raw.get("status") or {}).get("phase") not in _FINISHED:
+    """Return the owners of a pod that has finished, by `marks`, without those that count such pods themselves.
+
+    None for one that its node has rejected: it has not begun, and another is made in its place.
+    """
+    metadata, status = raw["metadata"], raw.get("status") or {}
+    if status.get("phase") not in _FINISHED or rejection_wait(status.get("reason") or "", status.get("message") or ""):
         return ()
     return tuple(owner for owner in owners_of(metadata, marks) if owner.group or owner.kind not in _COUNTING)
 
