@@ -29,6 +29,7 @@ from reconciler.core.capacity.exclusive_topology import ShapeCounts, merge_shape
 from reconciler.core.capacity.gpu_models import gpus_of_pod
 from reconciler.core.capacity.node import keep_to_domain
 from reconciler.core.capacity.shortfall import ADD_NODES
+from reconciler.core.pods.topology_annotations import GROUP, REQUIRED, SLICE, SLICE_LEVELS, SLICE_SIZE
 from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.core.workloads.builtin_kinds import Kinds, kind_of
 from reconciler.core.workloads.kueue_pod_sets import (
@@ -50,16 +51,10 @@ ShapedPods: TypeAlias = tuple[TemplatePods, ReplicaShape]
 NVLINK_DOMAIN = "nvidia.com/gpu.clique"
 """The label of nodes whose GPUs are connected by NVLink; GPU feature discovery writes it."""
 
-_POD_SET = "kueue.x-k8s.io/podset-required-topology"
-_POD_SET_GROUP = "kueue.x-k8s.io/podset-group-name"
-_SLICE = "kueue.x-k8s.io/podset-slice-required-topology"
-_SLICE_SIZE = "kueue.x-k8s.io/podset-slice-size"
 _OBJECT = "kai.scheduler/topology-required-placement"
-_LEVELS = "kueue.x-k8s.io/podset-slice-required-topology-constraints"
-"""Requires several levels of domains."""
 _SEGMENTS = "kai.scheduler/segment-topology-required-placement"
 """Requires domains by the index of a pod."""
-_REQUIRED = frozenset({_POD_SET, _SLICE, _LEVELS, _SEGMENTS})
+_REQUIRED = frozenset({REQUIRED, SLICE, SLICE_LEVELS, _SEGMENTS})
 """Annotations of pod templates that require domains."""
 COMPUTE_DOMAIN = "resource.nvidia.com/ComputeDomain"
 """The kind whose objects have a channel that pods within one NVLink domain claim."""
@@ -68,7 +63,7 @@ _MAX_GROUPS = 10_000
 
 REMEDY = "free or add nodes in one domain there"
 UNCOUNTABLE = "which cannot be counted here"
-COUNTED = f"ask for one level of domains ({_POD_SET}), or for slices that divide its pods ({_SLICE_SIZE})"
+COUNTED = f"ask for one level of domains ({REQUIRED}), or for slices that divide its pods ({SLICE_SIZE})"
 """The topology that can be counted, as a remedy for others."""
 
 
@@ -124,10 +119,10 @@ def read_shared_domains(
     for position, pod_set in enumerate(kueue_pod_sets(manifest, kinds, made_of)):
         if _obstacle(pod_set, made_of, manifest):
             continue
-        key, slice_key = (str(pod_set.annotations.get(name) or "") for name in (_POD_SET, _SLICE))
+        key, slice_key = (str(pod_set.annotations.get(name) or "") for name in (REQUIRED, SLICE))
         parts = [(pods[index][1], number) for index, number in pod_set.parts]
         if not slice_key:
-            together.setdefault((key, pod_set.annotations.get(_POD_SET_GROUP) or position), []).extend(parts)
+            together.setdefault((key, pod_set.annotations.get(GROUP) or position), []).extend(parts)
             continue
         size = _slice_size(pod_set, made_of, manifest)
         slices = tuple(shared_domains(slice_key, [(parts[0][0], size)], pod_set.size // size))
@@ -171,13 +166,13 @@ def _obstacle(pod_set: KueuePodSet, pods: Sequence[TemplatePods], manifest: Mapp
     """Say which required topology of a pod set cannot be counted; empty where all of it can, and for a single pod."""
     if pod_set.size == 1:
         return ""
-    if _LEVELS in pod_set.annotations:
-        return f"wants its pods in topology domains ({_LEVELS})"
-    if _SLICE not in pod_set.annotations:
+    if SLICE_LEVELS in pod_set.annotations:
+        return f"wants its pods in topology domains ({SLICE_LEVELS})"
+    if SLICE not in pod_set.annotations:
         return ""
     size = _slice_size(pod_set, pods, manifest)
-    if not size or pod_set.size % size or _POD_SET_GROUP in pod_set.annotations:
-        return f"wants slices of its pods in topology domains ({_SLICE})"
+    if not size or pod_set.size % size or GROUP in pod_set.annotations:
+        return f"wants slices of its pods in topology domains ({SLICE})"
     return ""
 
 
@@ -346,7 +341,7 @@ def shared_domains(
 
 def _slice_size(pod_set: KueuePodSet, pods: Sequence[TemplatePods], manifest: Mapping[str, Json]) -> int:
     """Return the pods of one of Kueue's slices: as annotated, else one job of a JobSet; 0 where that is unknown."""
-    stated = pod_set.annotations.get(_SLICE_SIZE)
+    stated = pod_set.annotations.get(SLICE_SIZE)
     if stated is not None:
         return (whole_number(stated) or 0) if isinstance(stated, str) else 0
     item = pods[pod_set.parts[0][0]].place.item

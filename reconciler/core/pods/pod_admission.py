@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from reconciler.core.pods.pod_requests import LimitRangerDefaults, limit_ranger_defaults
 from reconciler.core.pods.pod_requests import parse_amounts as parsed
+from reconciler.core.pods.topology_annotations import PREFERRED, REQUIRED, SLICE, SLICE_LEVELS, UNCONSTRAINED
 from reconciler.model.kubernetes.admission import ContainerResources, PodAdmission, VolumeClaim
 from reconciler.model.kubernetes.queues import QueueClaim
 from reconciler.model.kubernetes.scheduling import Amounts
@@ -21,16 +22,7 @@ QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 """The label of an object, or of a pod, that names its LocalQueue."""
 POD_GROUP = "kueue.x-k8s.io/pod-group-name"
 """The label of a pod that Kueue admits with others."""
-_TOPOLOGY = tuple(
-    f"kueue.x-k8s.io/podset-{asked}"
-    for asked in (
-        "required-topology",
-        "preferred-topology",
-        "unconstrained-topology",
-        "slice-required-topology",
-        "slice-required-topology-constraints",
-    )
-)
+_TOPOLOGY = (REQUIRED, PREFERRED, UNCONSTRAINED, SLICE, SLICE_LEVELS)
 """Annotations of a pod template by which its pods ask Kueue for a topology."""
 DEFAULT_QUEUE = "default"
 """The LocalQueue of what names none, if the namespace has one (`DefaultLocalQueueName` of Kueue)."""

@@ -15,6 +15,15 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from reconciler.core.pods.label_syntax import is_label_key
+from reconciler.core.pods.topology_annotations import (
+    GROUP,
+    PREFERRED,
+    REQUIRED,
+    SLICE,
+    SLICE_LEVELS,
+    SLICE_SIZE,
+    UNCONSTRAINED,
+)
 from reconciler.core.validation.admission.rule import LONGEST_LABEL, AdmissionRule, AdmissionSubject
 from reconciler.core.validation.rules import is_subdomain
 from reconciler.core.workloads.builtin_kinds import kind_of
@@ -26,12 +35,7 @@ from reconciler.text.wording import count, join_names
 
 QUEUE = ("metadata", "labels", "kueue.x-k8s.io/queue-name")
 _PREFIX = "kueue.x-k8s.io/"
-_REQUIRED, _PREFERRED = f"{_PREFIX}podset-required-topology", f"{_PREFIX}podset-preferred-topology"
-_UNCONSTRAINED = f"{_PREFIX}podset-unconstrained-topology"
-_SLICE, _SLICE_SIZE = f"{_PREFIX}podset-slice-required-topology", f"{_PREFIX}podset-slice-size"
-_SLICES = f"{_PREFIX}podset-slice-required-topology-constraints"
-_GROUP = f"{_PREFIX}podset-group-name"
-_TOPOLOGIES = (_REQUIRED, _PREFERRED, _UNCONSTRAINED)
+_TOPOLOGIES = (REQUIRED, PREFERRED, UNCONSTRAINED)
 _ELASTIC = ("metadata", "annotations", f"{_PREFIX}elastic-job")
 _MIN_PARALLELISM = ("metadata", "annotations", f"{_PREFIX}job-min-parallelism")
 _EQUAL = ("metadata", "annotations", f"{_PREFIX}job-completions-equal-parallelism")
@@ -162,10 +166,10 @@ def _check_elastic(subject: AdmissionSubject) -> Iterator[Finding]:
         yield subject.finding(_ELASTIC, message, "leave the annotation out; a Job and Ray's kinds may be elastic")
     elif subject.kind == _JOB:
         for template in _templates(subject):
-            for name in (_REQUIRED, _PREFERRED):
+            for name in (REQUIRED, PREFERRED):
                 if subject.states(*template.annotations, name):
                     message = "an elastic job can only have an unconstrained topology"
-                    hint = f"try {_UNCONSTRAINED}, or leave {_ELASTIC[-1]} out"
+                    hint = f"try {UNCONSTRAINED}, or leave {_ELASTIC[-1]} out"
                     yield subject.finding((*template.annotations, name), message, hint)
 
 
@@ -190,49 +194,49 @@ def _check_topologies(subject: AdmissionSubject) -> Iterator[Finding]:
         if len(stated) > 1:
             message = f"a pod set has one topology annotation, not {join_names(stated)}"
             yield subject.finding((*path, stated[-1]), message, "leave all but one of them out")
-        for name in (_REQUIRED, _PREFERRED, _SLICE):
+        for name in (REQUIRED, PREFERRED, SLICE):
             text = subject.text(*path, name)
             if text is not None and not is_label_key(text):
                 message = f"{shortened(text)!r} cannot be a topology: it is the name of a label of nodes"
                 yield subject.finding((*path, name), message, "try one like topology.kubernetes.io/zone")
-        text = subject.text(*path, _UNCONSTRAINED)
+        text = subject.text(*path, UNCONSTRAINED)
         if text is not None and text not in _TRUE | _FALSE:
             message = f"{shortened(text)!r} is no boolean for an unconstrained topology"
-            yield subject.finding((*path, _UNCONSTRAINED), message, 'try "true"')
+            yield subject.finding((*path, UNCONSTRAINED), message, 'try "true"')
         yield from _check_slice(subject, template)
 
 
 def _check_slice(subject: AdmissionSubject, template: _Template) -> Iterator[Finding]:
     path = template.annotations
-    sliced, sized = subject.states(*path, _SLICE), subject.states(*path, _SLICE_SIZE)
+    sliced, sized = subject.states(*path, SLICE), subject.states(*path, SLICE_SIZE)
     if sliced and not sized:
         message = "a topology for slices needs their size"
-        yield subject.finding((*path, _SLICE), message, f"add {_SLICE_SIZE} with the pods of a slice")
+        yield subject.finding((*path, SLICE), message, f"add {SLICE_SIZE} with the pods of a slice")
     elif sized and not sliced:
         message = "a size of slices needs their topology"
-        yield subject.finding((*path, _SLICE_SIZE), message, f"add {_SLICE}, or leave the size out")
-    text = subject.text(*path, _SLICE_SIZE)
+        yield subject.finding((*path, SLICE_SIZE), message, f"add {SLICE}, or leave the size out")
+    text = subject.text(*path, SLICE_SIZE)
     if text is None:
         return
     size, pods = _parsed(text), _pods_in_set(subject, template) if subject.kind in _SIZED else None
     if size is None or size < 1:
         message = f"{shortened(text)!r} is no size of a slice: a whole number from 1 on"
-        yield subject.finding((*path, _SLICE_SIZE), message, 'try "1"')
+        yield subject.finding((*path, SLICE_SIZE), message, 'try "1"')
     elif pods is not None and size > pods:
         message = f"a slice of {size} is larger than its pod set of {count(pods, 'pod')}"
-        yield subject.finding((*path, _SLICE_SIZE), message, f'try "{max(1, pods)}"')
+        yield subject.finding((*path, SLICE_SIZE), message, f'try "{max(1, pods)}"')
 
 
 def _check_layers(subject: AdmissionSubject) -> Iterator[Finding]:
     """Check slices in several layers, which are written as JSON."""
     for template in _templates(subject):
-        path = (*template.annotations, _SLICES)
+        path = (*template.annotations, SLICE_LEVELS)
         text = subject.text(*path)
         if text is None:
             continue
-        if any(subject.states(*template.annotations, name) for name in (_SLICE, _SLICE_SIZE)):
+        if any(subject.states(*template.annotations, name) for name in (SLICE, SLICE_SIZE)):
             message = "slices in layers exclude the topology and the size of single ones"
-            yield subject.finding(path, message, f"leave {_SLICE} and {_SLICE_SIZE} out")
+            yield subject.finding(path, message, f"leave {SLICE} and {SLICE_SIZE} out")
         layers = _layers(text)
         if layers is None or not 1 <= len(layers) <= _MOST_LAYERS:
             message = f"slices in layers are 1 to {_MOST_LAYERS}, each with a topology and a size"
@@ -271,14 +275,14 @@ def _layers(text: str) -> list[tuple[str, int]] | None:
 def _check_group_names(subject: AdmissionSubject) -> Iterator[Finding]:
     """Check the group that the pod set of a template names, by itself."""
     for template in _templates(subject):
-        path = (*template.annotations, _GROUP)
+        path = (*template.annotations, GROUP)
         text = subject.text(*path)
         if text is None:
             continue
         if _DIGITS.fullmatch(text) and int(text) <= _UINT64:
             message = f"{shortened(text)!r} cannot be the name of a group of pod sets: it is a number"
             yield subject.finding(path, message, f"try 'group-{shortened(text, 20)}'")
-        sliced = [n for n in (_SLICE, _SLICE_SIZE, _SLICES) if subject.states(*template.annotations, n)]
+        sliced = [n for n in (SLICE, SLICE_SIZE, SLICE_LEVELS) if subject.states(*template.annotations, n)]
         if sliced:
             message = f"a group of pod sets has no slices, and {sliced[0]} is there"
             yield subject.finding(path, message, "leave the group or the slices out")
@@ -286,24 +290,24 @@ def _check_group_names(subject: AdmissionSubject) -> Iterator[Finding]:
 
 def _check_grouped_topology(subject: AdmissionSubject) -> Iterator[Finding]:
     for template in _templates(subject):
-        path = (*template.annotations, _GROUP)
-        stated = any(subject.states(*template.annotations, name) for name in (_REQUIRED, _PREFERRED))
+        path = (*template.annotations, GROUP)
+        stated = any(subject.states(*template.annotations, name) for name in (REQUIRED, PREFERRED))
         if subject.states(*path) and not stated:
             message = "a group of pod sets needs a required or a preferred topology"
-            yield subject.finding(path, message, f"add {_REQUIRED}, or leave the group out")
+            yield subject.finding(path, message, f"add {REQUIRED}, or leave the group out")
 
 
 def _check_groups(subject: AdmissionSubject) -> Iterator[Finding]:
     """Check that a group has two pod sets, one of them of one pod, with the same topology."""
     groups: dict[str, list[_Template]] = {}
     for template in _templates(subject):
-        if subject.is_open(*template.annotations, _GROUP):
+        if subject.is_open(*template.annotations, GROUP):
             return
-        name = subject.text(*template.annotations, _GROUP)
+        name = subject.text(*template.annotations, GROUP)
         if name is not None and any(subject.states(*template.annotations, topology) for topology in _TOPOLOGIES):
             groups.setdefault(name, []).append(template)
     for name, members in groups.items():
-        path = (*members[0].annotations, _GROUP)
+        path = (*members[0].annotations, GROUP)
         if len(members) != _GROUP_SIZE:
             message = f"the group {shortened(name)!r} has {count(len(members), 'pod set')}, and Kueue takes two"
             hint = "name it in the annotations of both templates, or in none"
@@ -313,7 +317,7 @@ def _check_groups(subject: AdmissionSubject) -> Iterator[Finding]:
         if None not in sizes and 1 not in sizes:
             message = f"of the two pod sets of group {shortened(name)!r} one has to be of one pod"
             yield subject.finding(path, message, "leave the group out")
-        for topology in (_REQUIRED, _PREFERRED):
+        for topology in (REQUIRED, PREFERRED):
             wanted = [subject.get(*member.annotations, topology) for member in members]
             is_open = any(subject.is_open(*member.annotations, topology) for member in members)
             if not is_open and wanted[0] != wanted[1]:
