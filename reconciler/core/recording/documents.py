@@ -16,7 +16,7 @@ from dataclasses import MISSING, dataclass, fields, is_dataclass
 from datetime import datetime, timedelta
 from enum import Enum
 from fractions import Fraction
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from hashlib import sha256
 from itertools import compress, islice
 from operator import attrgetter, eq, ne
@@ -59,6 +59,31 @@ class DocumentType(Protocol):
     def difference(self, before: Any, after: Any, path: str, operations: list[Operation]) -> None:
         """Add the operations that turn the document of `before`, at `path`, into that of `after`."""
         ...
+
+
+@dataclass(frozen=True)
+class LateDocumentType:
+    """How values of a large type are written and read, which is found out at its first use: most commands have none."""
+
+    annotation: Any
+    without: LeftOut = frozenset()
+    outlined: bool = False
+
+    @cached_property
+    def _made(self) -> DocumentType:
+        return document_type(self.annotation, without=self.without, outlined=self.outlined)
+
+    def encode(self, value: Any) -> Json:
+        """Write a value."""
+        return self._made.encode(value)
+
+    def decode(self, document: Json) -> Any:
+        """Read a value. Raises KeyError, TypeError or ValueError for what `encode` never writes."""
+        return self._made.decode(document)
+
+    def difference(self, before: Any, after: Any, path: str, operations: list[Operation]) -> None:
+        """Add the operations that turn the document of `before`, at `path`, into that of `after`."""
+        self._made.difference(before, after, path, operations)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from reconciler.core.decide.state.order import Order
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.observe.rollouts import ClusterRollouts
 from reconciler.core.observe.track_record import PlacementStart
-from reconciler.core.recording.documents import DocumentType, LeftOut, document_type
+from reconciler.core.recording.documents import DocumentType, LateDocumentType, LeftOut
 from reconciler.model.capacity import ClusterObservation, Observed
 from reconciler.model.demand import Sample
 from reconciler.model.ids import ClusterName, CommitId, WorkloadId
@@ -129,12 +129,12 @@ class PassRecord:
         )
 
 
-RECORD: DocumentType = document_type(PassRecord, without=_LEFT_OUT)
+RECORD: DocumentType = LateDocumentType(PassRecord, without=_LEFT_OUT)
 """How a record is written; `read_record` reads it."""
-OUTLINE: DocumentType = document_type(PassRecord, without=_LEFT_OUT, outlined=True)
+OUTLINE: DocumentType = LateDocumentType(PassRecord, without=_LEFT_OUT, outlined=True)
 """How a record is written for others than its owner, without the content of manifests and charts."""
-PLAN: DocumentType = document_type(RecordedPlan, without=_LEFT_OUT)
-ORDERS: DocumentType = document_type(tuple[Order, ...])
+PLAN: DocumentType = LateDocumentType(RecordedPlan, without=_LEFT_OUT)
+ORDERS: DocumentType = LateDocumentType(tuple[Order, ...])
 
 
 def read_record(document: Json) -> PassRecord:
