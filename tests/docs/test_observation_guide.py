@@ -68,6 +68,30 @@ def test_every_field_of_the_format_is_told() -> None:
     assert fields | set(json_schema("Observation")["properties"]) - {"apiVersion", "kind"} <= told
 
 
+def test_fields_in_bold_are_those_that_the_schema_requires() -> None:
+    schema = json_schema("Observation")
+    required = {"": {*schema["required"]}}
+    for part in (schema, *schema["$defs"].values()):
+        for name, field in part.get("properties", {}).items():
+            items = next(
+                (each["items"] for each in (field, *field.get("anyOf", ())) if "$ref" in each.get("items", {})), {}
+            )
+            if items:
+                required[name] = {*schema["$defs"][items["$ref"].rpartition("/")[2]].get("required", ())}
+    bold = set[str]()
+    for names, meaning in re.findall(r"^\| (.*?) \| (.*) \|$", FORMAT, re.MULTILINE):
+        owner = ""
+        for marks, path in re.findall(r"(\**)`([^`]+)`", names):
+            prefix, _, name = path.rpartition(".")
+            owner = prefix.removesuffix("[]") or owner
+            assert (marks == "**") == (name in required.get(owner, ())), path
+            inside = re.findall(r"(\**)`([^`]+)`", meaning) if name in required else []
+            for mark, field in inside:
+                assert (mark == "**") == (field in required[name]), f"{path}: {field}"
+            bold |= {f"{owner}.{name}"} if marks else {f"{name}.{field}" for mark, field in inside if mark}
+    assert {"workloads.wanted", "blocked.reason", "placements.bound", "resourceQuotas.hard"} <= bold
+
+
 def test_every_selector_that_it_shows_is_understood_and_no_other_expression() -> None:
     (shown,) = re.findall(r"^```text\n(device\..*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
     driver, model, cores, memory = (line.partition("  ")[0] for line in shown.splitlines())
