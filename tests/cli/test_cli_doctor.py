@@ -186,8 +186,8 @@ def test_version_of_a_template_that_a_cluster_does_not_serve_is_told(overspill: 
     ready.flux.groups["apps"] = ["v1beta2"]
     look = "kubectl --context worker-2 api-versions"
     seen = (
-        "API versions of templates: serves apps/v1beta2 and not apps/v1, which the Deployment of template llm/vllm is"
-        " written in: write it in apps/v1beta2, or upgrade the cluster to a Kubernetes that serves apps/v1"
+        "API versions of templates: serves apps/v1beta2, but the Deployment of template llm/vllm is written"
+        " in apps/v1: write it in apps/v1beta2, or upgrade the cluster to a Kubernetes that serves apps/v1"
     )
     assert others(results(overspill)) == [("worker-2", "missing", seen, look)]
 

@@ -610,6 +610,6 @@ def test_check_tells_versions_that_a_cluster_does_not_serve_at_their_object(term
     written = Path(path).read_text().splitlines()[int(number) - 1]
     assert (written.strip(), field) == ("apiVersion: apps/v1", " spec.manifestResources[0].manifest")
     assert message == (
-        "worker-2 serves apps/v1beta2 and not apps/v1, which the Deployment is written in: no burst of it goes there"
+        "worker-2 serves apps/v1beta2, but the Deployment is written in apps/v1: no burst of it goes there"
         " (write it in apps/v1beta2, or upgrade the cluster to a Kubernetes that serves apps/v1)"
     )

@@ -12,11 +12,12 @@ from reconciler.core.explain.workload import explain
 from reconciler.core.fleet.prerequisites import prerequisites
 from reconciler.core.fleet.read_file import assemble, parse_file
 from reconciler.core.workloads.builtin_kinds import NO_KINDS
-from reconciler.core.workloads.cluster_provides import refuse_lacking
+from reconciler.core.workloads.cluster_provides import describe_prerequisite, refuse_lacking, undeclared
 from reconciler.model.action import Action
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.cluster import Category, Prerequisite
 from reconciler.model.ids import ClusterName, CommitId
+from reconciler.model.kubernetes.queues import KueueQueues, LocalQueue
 from reconciler.model.kubernetes.scheduling import RuntimeClass
 from reconciler.model.plan import Plan, Reason
 from reconciler.model.policy import Desired
@@ -298,9 +299,39 @@ def test_runtime_classes_are_seen_as_device_classes_are() -> None:
     assert explain(VLLM, inputs(short(1), able, wanted=fleet), made).conclusion[-1].startswith("worker-2 does not say")
 
 
+QUEUED = manifests(deployment(metadata={"labels": {"kueue.x-k8s.io/queue-name": "team", "kai.scheduler/queue": "kai"}}))
+"""It is in the LocalQueue ml/team and in a Queue of KAI, which is not observed."""
+
+
+@pytest.mark.parametrize(
+    ("declared", "local", "message", "doubtful"),
+    [
+        (None, None, "", "queue kai and queue ml/team"),
+        (None, ("ml", "team"), "", "queue kai"),
+        (None, ("other", "team"), "has no queue ml/team, which Deployment model needs", "queue kai"),
+        (("kai", "ml/team"), ("other", "team"), "has no queue ml/team, which Deployment model needs", ""),
+        (("kai",), ("ml", "team"), "", ""),
+        (("ml/team",), None, "has no queue kai, which Deployment model needs", ""),
+    ],
+    ids=["unknown", "there", "absent", "absent against its file", "there against its file", "of KAI"],
+)
+def test_observed_local_queues_settle_which_a_cluster_has(
+    declared: tuple[str, ...] | None, local: tuple[str, str] | None, message: str, doubtful: str
+) -> None:
+    there = cluster_of("worker-2") if declared is None else providing("worker-2", queues=declared)
+    queues = None if local is None else KueueQueues(local={local: LocalQueue(cluster_queue="all")})
+    seen = replace(free("worker-2", 8), queues=queues)
+    needed = [each for each in prerequisites(QUEUED, WORKSPACE, NO_KINDS) if each.category is Category.QUEUES]
+    refusal = refuse_lacking(there, needed, seen)
+    assert ("" if refusal is None else refusal.message) == message
+    if refusal is not None and "ml/team" in message:
+        assert refusal.remedy == "create it there, or ship it with the workload"
+    assert " and ".join(map(describe_prerequisite, undeclared(there, needed, seen))) == doubtful
+
+
 CLAIMING = manifests(deployment(), obj("resource.k8s.io/v1", "ResourceClaimTemplate", "gpu"))
 """Its claim is written in a version that Kubernetes serves since 1.34."""
-AND_NOT = " and not resource.k8s.io/v1, which the ResourceClaimTemplate is written in"
+BUT_IT = ", but the ResourceClaimTemplate is written in resource.k8s.io/v1"
 UPGRADE = "upgrade the cluster to a Kubernetes that serves resource.k8s.io/v1"
 
 
@@ -314,37 +345,37 @@ UPGRADE = "upgrade the cluster to a Kubernetes that serves resource.k8s.io/v1"
         (
             None,
             {"apps/v1", "resource.k8s.io/v1beta1"},
-            "serves resource.k8s.io/v1beta1 and not resource.k8s.io/v1, which the ResourceClaimTemplate is written in",
+            "serves resource.k8s.io/v1beta1, but the ResourceClaimTemplate is written in resource.k8s.io/v1",
             f"write it in resource.k8s.io/v1beta1, or {UPGRADE}",
         ),
         (
             None,
             {"apps/v1", "resource.k8s.io/v1beta9", "resource.k8s.io/v1beta10", "resource.k8s.io/v2alpha1"},
-            f"serves resource.k8s.io/v2alpha1, resource.k8s.io/v1beta9, resource.k8s.io/v1beta10{AND_NOT}",
+            f"serves resource.k8s.io/v2alpha1, resource.k8s.io/v1beta9, resource.k8s.io/v1beta10{BUT_IT}",
             f"write it in resource.k8s.io/v1beta10, or {UPGRADE}",
         ),
         (
             None,
             {"apps/v1", "resource.k8s.io/odd", "resource.k8s.io/v2", "resource.k8s.io/v2beta1"},
-            f"serves resource.k8s.io/odd, resource.k8s.io/v2beta1, resource.k8s.io/v2{AND_NOT}",
+            f"serves resource.k8s.io/odd, resource.k8s.io/v2beta1, resource.k8s.io/v2{BUT_IT}",
             f"write it in resource.k8s.io/v2, or {UPGRADE}",
         ),
         (
             ("apps/v1", "resource.k8s.io/v1"),
             {"apps/v1", "resource.k8s.io/v1beta1"},
-            "serves resource.k8s.io/v1beta1 and not resource.k8s.io/v1, which the ResourceClaimTemplate is written in",
+            "serves resource.k8s.io/v1beta1, but the ResourceClaimTemplate is written in resource.k8s.io/v1",
             f"write it in resource.k8s.io/v1beta1, or {UPGRADE}",
         ),
         (
             ("apps/v1",),
             None,
-            "serves no version of resource.k8s.io, of which the ResourceClaimTemplate is",
+            "serves no version of resource.k8s.io, the API group of the ResourceClaimTemplate",
             UPGRADE,
         ),
         (
             ("apps/v1", "resource.k8s.io/v1beta2"),
             None,
-            "serves resource.k8s.io/v1beta2 and not resource.k8s.io/v1, which the ResourceClaimTemplate is written in",
+            "serves resource.k8s.io/v1beta2, but the ResourceClaimTemplate is written in resource.k8s.io/v1",
             f"write it in resource.k8s.io/v1beta2, or {UPGRADE}",
         ),
     ],
@@ -381,9 +412,8 @@ def test_a_group_that_an_api_server_lacks_is_told_and_keeps_nothing_away() -> No
     made = plan(short(1), seen, wanted=fleet)
     assert placed(made) == ["worker-2"]
     conclusion = explain(VLLM, inputs(short(1), seen, wanted=fleet), made).conclusion
-    assert f"worker-2 serves no version of resource.k8s.io, of which the ResourceClaimTemplate is: {UPGRADE}." in (
-        conclusion
-    )
+    told = f"worker-2 serves no version of resource.k8s.io, the API group of the ResourceClaimTemplate: {UPGRADE}."
+    assert told in conclusion
 
 
 def test_a_custom_kind_that_a_file_does_not_list_is_told_once() -> None:
@@ -391,7 +421,7 @@ def test_a_custom_kind_that_a_file_does_not_list_is_told_once() -> None:
     needed = prerequisites(spec, WORKSPACE, NO_KINDS)
     refusal = refuse_lacking(providing("worker-2", apiVersions=("apps/v1",)), needed, None)
     assert refusal is not None
-    assert refusal.message == "serves no version of leaderworkerset.x-k8s.io, of which the LeaderWorkerSet is"
+    assert refusal.message == "serves no version of leaderworkerset.x-k8s.io, the API group of the LeaderWorkerSet"
     assert refusal.remedy == "install there what serves it, or ship its CustomResourceDefinition with the workload"
     refusal = refuse_lacking(providing("worker-2", apiVersions=("apps/v1",), kinds=()), needed, None)
     assert refusal is not None
@@ -410,6 +440,6 @@ def test_a_version_is_told_beside_what_else_is_lacking() -> None:
     refusal = refuse_lacking(there, needed, None)
     assert refusal is not None
     assert refusal.message == (
-        "has no RuntimeClass kata, which Deployment model needs; serves resource.k8s.io/v1beta1 and not"
-        " resource.k8s.io/v1, which the ResourceClaimTemplate is written in"
+        "has no RuntimeClass kata, which Deployment model needs; serves resource.k8s.io/v1beta1, but"
+        " the ResourceClaimTemplate is written in resource.k8s.io/v1"
     )

@@ -24,7 +24,7 @@ from reconciler.core.schema import yaml
 from reconciler.core.schema.egs.template import COMPANIONS
 from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.core.workloads.builtin_kinds import BUILT_IN, Kinds, kind_of, kinds_named
-from reconciler.core.workloads.cluster_provides import declared_lacking, undeclared
+from reconciler.core.workloads.cluster_provides import known_lacking, undeclared
 from reconciler.core.workloads.paths import at
 from reconciler.core.workloads.pods import pod_metadata, pod_template_sites
 from reconciler.core.workloads.portable_object import ADDRESSES, OF_THE_CLUSTER, portable
@@ -269,7 +269,7 @@ def mention_once(lent: LentFiles, after: Desired) -> tuple[tuple[Problem, ...], 
     lost = frozenset(
         (each.category, each.name)
         for each in template.prerequisites
-        if clusters and all(declared_lacking(cluster, [each]) for cluster in clusters)
+        if clusters and all(known_lacking(cluster, [each]) for cluster in clusters)
     )
     notes = tuple(note for note in lent.notes if note not in lent.lacking or not lent.lacking[note] <= lost)
     return problems, notes

@@ -2,9 +2,10 @@
 
 A cluster that lists objects of a category has no others of it. Categories that it does not list are unknown: they
 refuse no placement, and `overspill check` and `overspill explain` report them. DeviceClasses and RuntimeClasses are
-observed, where there are any. API versions are observed on every watched cluster, and what its API server says holds
-against any list; where they are unknown, nothing is said of them, since every object has one. A group of which an API
-server serves no version refuses no placement either: the engine may be about to install it.
+observed, where there are any. LocalQueues are observed where Kueue is, and API versions on every watched cluster: such
+an observation is complete, and holds against any list. Where API versions are unknown, nothing is said of them, since
+every object has one. A group of which an API server serves no version refuses no placement either: the engine may be
+about to install it.
 """
 
 from __future__ import annotations
@@ -47,6 +48,8 @@ _VERSION = re.compile(r"v([0-9]{1,9})(?:(alpha|beta)([0-9]{1,9}))?")
 _STAGES = ("alpha", "beta", "")
 _WHOLE = frozenset({Category.KINDS, Category.API_VERSIONS, Category.IMAGES})
 """Categories in whose names a slash does not separate a namespace."""
+_COMPLETE = frozenset({Category.API_VERSIONS, Category.QUEUES})
+"""Categories of which an observation names all that a cluster has."""
 
 
 def refuse_lacking(
@@ -72,14 +75,11 @@ def refuse_lacking(
     if lacks:
         first, *others = lacks
         nor = f", nor {join_names(map(describe_prerequisite, others))}" if others else ""
-        fields = join_names(dict.fromkeys(f"spec.provides.{lack.category}" for lack in lacks))
+        fields = declaring_fields(lacks, (seen,))
         them = "them" if others else "it"
+        listing = f" and list {them} in its {fields} (what a list does not name, the cluster lacks)" if fields else ""
         messages.insert(0, f"has no {describe_prerequisite(first)}, which {sanitize(first.by)} needs{nor}")
-        remedies.insert(
-            0,
-            f"create {them} there and list {them} in its {fields} (what a list does not name, the cluster lacks),"
-            f" or ship {them} with the workload",
-        )
+        remedies.insert(0, f"create {them} there{listing}, or ship {them} with the workload")
     return Refusal(
         cluster=cluster.name, reason=Reason.NEEDS_FIRST, message="; ".join(messages), remedy="; ".join(remedies)
     )
@@ -113,8 +113,8 @@ class UnservedVersion:
         """Say what the API server serves instead."""
         name, by = sanitize(self.needed.name), sanitize(self.needed.by)
         if self.served:
-            return f"serves {', '.join(self.served)} and not {name}, which the {by} is written in"
-        return f"serves no version of {sanitize(self.group)}, of which the {by} is"
+            return f"serves {', '.join(self.served)}, but the {by} is written in {name}"
+        return f"serves no version of {sanitize(self.group)}, the API group of the {by}"
 
     @property
     def remedy(self) -> str:
@@ -159,9 +159,11 @@ def _priority(version: str) -> tuple[int, int, int, str]:
     return _STAGES.index(found[2] or ""), int(found[1]), int(found[3] or 0), version
 
 
-def declared_lacking(cluster: Cluster, prerequisites: Iterable[Prerequisite]) -> tuple[Prerequisite, ...]:
-    """List the prerequisites that a cluster lacks by its own file."""
-    return tuple(prerequisite for prerequisite in prerequisites if _has(cluster, prerequisite, None) is False)
+def known_lacking(
+    cluster: Cluster, prerequisites: Iterable[Prerequisite], seen: ClusterObservation | None = None
+) -> tuple[Prerequisite, ...]:
+    """List the prerequisites that a cluster lacks by its own file, and as it is observed."""
+    return tuple(prerequisite for prerequisite in prerequisites if _has(cluster, prerequisite, seen) is False)
 
 
 def undeclared(
@@ -185,9 +187,20 @@ def describe_undeclared(
                 yield f"{cluster.name} {version.message}: {version.remedy}."
         doubtful = undeclared(cluster, prerequisites, seen)
         if doubtful:
-            fields = join_names(dict.fromkeys(f"spec.provides.{prerequisite.category}" for prerequisite in doubtful))
+            fields = declaring_fields(doubtful, ())
             what = join_names(describe_prerequisite(prerequisite) for prerequisite in doubtful)
             yield f"{cluster.name} does not say whether it has {what}: list what it has in its {fields}."
+
+
+def declaring_fields(prerequisites: Iterable[Prerequisite], seen: Collection[ClusterObservation | None]) -> str:
+    """Name the fields in which Clusters list prerequisites, but for those that observations settle; empty for none."""
+    return join_names(
+        dict.fromkeys(
+            f"spec.provides.{each.category}"
+            for each in prerequisites
+            if not (seen and all(_is_settled(each, observation) for observation in seen))
+        )
+    )
 
 
 def describe_prerequisite(prerequisite: Prerequisite) -> str:
@@ -197,29 +210,37 @@ def describe_prerequisite(prerequisite: Prerequisite) -> str:
 
 def _has(cluster: Cluster, prerequisite: Prerequisite, seen: ClusterObservation | None) -> bool | None:
     """Return whether a cluster has a prerequisite; None where unknown."""
-    classes = _observed_names(prerequisite.category, seen)
-    if classes is not None and prerequisite.name in classes:
+    observed = _observed_names(prerequisite, seen)
+    if observed is not None and prerequisite.name in observed:
         return True
     patterns = cluster.provides.get(prerequisite.category)
     if has_expression(prerequisite.name):
         return None
-    if classes is not None and prerequisite.category is Category.API_VERSIONS:
+    if _is_settled(prerequisite, seen):
         return False
     if patterns is None:
-        return None if classes is None else False
+        return None if observed is None else False
     bare = prerequisite.name if prerequisite.category in _WHOLE else prerequisite.name.rpartition("/")[2]
     return any(fnmatchcase(prerequisite.name if "/" in text else bare, text) for text in patterns)
 
 
-def _observed_names(category: Category, seen: ClusterObservation | None) -> Collection[str] | None:
-    """Return the observed names of a category; None where it is not observed."""
+def _is_settled(prerequisite: Prerequisite, seen: ClusterObservation | None) -> bool:
+    """Return whether an observation names all of the prerequisite's kind that a cluster has, whatever its file says."""
+    return prerequisite.category in _COMPLETE and _observed_names(prerequisite, seen) is not None
+
+
+def _observed_names(prerequisite: Prerequisite, seen: ClusterObservation | None) -> Collection[str] | None:
+    """Return the observed names of a prerequisite's category; None where it is not observed."""
     if seen is None:
         return None
-    match category:
+    match prerequisite.category:
         case Category.API_VERSIONS:
             return seen.api_versions
         case Category.DEVICE_CLASSES:
             return seen.device_classes or None
         case Category.RUNTIME_CLASSES:
             return seen.runtime_classes
+        case Category.QUEUES if "/" in prerequisite.name and seen.queues is not None:
+            # Only LocalQueues have a namespace; those of KAI and Volcano are not observed.
+            return {f"{namespace}/{name}" for namespace, name in seen.queues.local}
     return None

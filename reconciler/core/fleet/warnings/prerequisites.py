@@ -20,8 +20,9 @@ from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.core.workloads.builtin_kinds import Kinds, kind_of
 from reconciler.core.workloads.cluster_provides import (
     UnservedVersion,
-    declared_lacking,
+    declaring_fields,
     describe_prerequisite,
+    known_lacking,
     undeclared,
     unserved_versions,
 )
@@ -92,15 +93,18 @@ def _makes_several_pods(manifest: Mapping[str, Json], kinds: Kinds) -> bool:
 
 
 def warn_unprovided(
-    spec: DeploySpec, prerequisites: Sequence[Prerequisite], clusters: Sequence[Cluster]
+    spec: DeploySpec,
+    prerequisites: Sequence[Prerequisite],
+    clusters: Sequence[Cluster],
+    seen: Mapping[ClusterName, ClusterObservation],
 ) -> Iterator[Finding]:
-    """Warn of a spec that no cluster can take, since each of them declares that it lacks a prerequisite.
+    """Warn of a spec that no cluster can take, since each declares, or is seen, to lack a prerequisite.
 
     DeviceClasses are skipped: a cluster that does not declare one may still be observed to have it. API versions are
     told of each cluster (`warn_unserved`).
     """
     checked = [prerequisite for prerequisite in prerequisites if prerequisite.category not in _OTHERWISE_CHECKED]
-    lacks = {cluster.name: declared_lacking(cluster, checked) for cluster in clusters}
+    lacks = {cluster.name: known_lacking(cluster, checked, seen.get(cluster.name)) for cluster in clusters}
     if not lacks or not all(lacks.values()):
         return
     everywhere = [prerequisite for prerequisite in checked if all(prerequisite in lack for lack in lacks.values())]
@@ -114,12 +118,13 @@ def warn_unprovided(
         message = join_names(
             f"{name} has no {describe_prerequisite(prerequisites[0])}" for name, prerequisites in lacks.items()
         )
-    fields = join_names(dict.fromkeys(f"spec.provides.{prerequisite.category}" for prerequisite in wanted))
+    fields = declaring_fields(wanted, [seen.get(cluster.name) for cluster in clusters])
     them = "them" if len(wanted) > 1 else "it"
+    listing = f" and list {them} in the Cluster's {fields}" if fields else ""
     yield Finding(
         loc=_place(spec, wanted[0]),
         message=f"{message}, and it may go nowhere else",
-        hint=f"create {them} there and list {them} in the Cluster's {fields}, or ship {them} with the workload",
+        hint=f"create {them} there{listing}, or ship {them} with the workload",
         severity=Severity.WARNING,
     )
 
@@ -217,7 +222,7 @@ def check_prerequisites(
     clusters as well, such as one whose file is broken.
     """
     if complete:
-        yield from warn_unprovided(spec, prerequisites, clusters)
+        yield from warn_unprovided(spec, prerequisites, clusters, seen)
     yield from warn_undeclared(prerequisites, clusters, seen)
     yield from warn_shared_claims(spec, kinds)
     yield from warn_unexported(spec, workspace, (cluster.engine for cluster in clusters), kinds)
@@ -238,7 +243,7 @@ def warn_undeclared(
         return
     things = [prerequisite for prerequisite in prerequisites if any(prerequisite in lack for lack in lacks.values())]
     message = f"{join_names(lacks)} may lack {join_names(map(describe_prerequisite, things))}"
-    fields = join_names(dict.fromkeys(f"spec.provides.{prerequisite.category}" for prerequisite in things))
+    fields = declaring_fields(things, ())
     hint = f"list it in the Cluster's {fields}, with all others that it has: a list that is there is complete"
     yield Finding(loc=("spec",), message=message, hint=hint, severity=Severity.WARNING)
 
