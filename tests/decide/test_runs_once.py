@@ -11,10 +11,12 @@ from reconciler.core.decide.decide import decide
 from reconciler.core.workloads.builtin_kinds import NO_KINDS
 from reconciler.core.workloads.single_run import runs_once
 from reconciler.model.action import Action
+from reconciler.model.capacity import BlockedReplicas, ClusterObservation
 from reconciler.model.demand import Demand
 from reconciler.model.end_reason import EndReason
 from reconciler.model.plan import Plan, Reason
 from reconciler.model.policy import Desired
+from reconciler.model.wait_reason import WaitReason
 from reconciler.model.workload import DeploySpec, Json, WorkloadRef
 from tests.builders.fleet_files import FLEET, load
 from tests.builders.gangs import torch
@@ -91,6 +93,35 @@ def test_an_indexed_job_goes_whole_to_a_cluster_that_holds_all_of_it() -> None:
     decided = plan(short(6, running=0, held=True), free("worker-2", 4), free("worker-3", 5), wanted=made_of(INDEXED))
     assert placed(decided) == []
     assert "which go together: they run once" in decided.suppressed[0].refusals[0].message
+
+
+def unseen_pods(observation: ClusterObservation, pods: int) -> ClusterObservation:
+    """Return a primary whose workload wants more pods, of which nobody says anything."""
+    (seen,) = observation.workloads
+    return replace(observation, workloads=(replace(seen, wanted=seen.wanted + pods),))
+
+
+VOLUME = BlockedReplicas(replicas=1, since=NOW - timedelta(minutes=5), reason=WaitReason.VOLUME, cause="")
+
+
+@pytest.mark.parametrize(
+    ("manifest", "seen", "why"),
+    [
+        (INDEXED, unseen_pods(short(4, running=0, held=True), 2), "4 of 6 replicas are missing on worker-1"),
+        (INDEXED, short(5, running=0, held=True, blocked=(VOLUME,)), "1 pod of it waits on worker-1"),
+        (torch(3), lacks(4, running=0, held=True, blocked=(VOLUME,)), "for something else than room (Volume)"),
+    ],
+    ids=["unknown", "blocked", "blocked in a gang"],
+)
+def test_what_runs_once_waits_until_all_of_its_pods_lack_room(
+    manifest: Json, seen: ClusterObservation, why: str
+) -> None:
+    decided = plan(seen, free("worker-2", *[8] * 8), free("worker-3"), wanted=made_of(manifest))
+    assert placed(decided) == []
+    (kept,) = decided.suppressed
+    assert kept.reason is Reason.RUNS_ONCE
+    assert why in kept.message
+    assert "what runs once goes elsewhere whole" in kept.message
 
 
 def test_an_indexed_job_of_which_pods_run_at_home_does_not_begin_again() -> None:

@@ -20,7 +20,9 @@ from reconciler.model.end_reason import EndReason
 from reconciler.model.placement import Placement, Restraint
 from reconciler.model.policy import BurstPolicy
 from reconciler.model.workload import WorkloadTemplate
-from reconciler.text.wording import join_names
+from reconciler.text.wording import count, join_names
+
+_WHOLE = "and what runs once goes elsewhere whole, when all of its pods lack room"
 
 
 def restraint_after(inputs: PassInput, placement: Placement, why: EndReason) -> Restraint | None:
@@ -76,6 +78,27 @@ def describe_repetition(
             f"nothing holds it on {demand.primary}, where it may start while a copy runs elsewhere (let Kueue queue"
             f' it, or gate its pods; where two copies may run, annotate its template: {RUNS_ONCE}: "false")'
         )
+    return ""
+
+
+def describe_part(unit: PlacementUnit, demand: Demand) -> str:
+    """Say why what runs once does not lack room as a whole; empty where it does, and for what may go in part.
+
+    The rest would have to run at home, and only the whole is one run (docs/reference/kinds.md, "What runs once").
+    """
+    if not unit.once:
+        return ""
+    if demand.blocked:
+        pods = sum(each.replicas for each in demand.blocked)
+        reasons = join_names(sorted({str(each.reason) for each in demand.blocked}))
+        waits = "waits" if pods == 1 else "wait"
+        return (
+            f"{count(pods, 'pod')} of it {waits} on {demand.primary} for something else than room ({reasons}), {_WHOLE}"
+        )
+    whole = min(demand.wanted, unit.size or demand.wanted)
+    if demand.missing < whole:
+        lack = "is" if demand.missing == 1 else "are"
+        return f"{demand.missing} of {count(whole, 'replica')} {lack} missing on {demand.primary}, {_WHOLE}"
     return ""
 
 

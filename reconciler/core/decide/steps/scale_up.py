@@ -21,7 +21,7 @@ from reconciler.core.decide.candidates.filter import STALLED_REMEDY
 from reconciler.core.decide.candidates.finder import MOST, CandidateFinder, describe_first_remedy, why_not
 from reconciler.core.decide.state.gate import describe_waiting
 from reconciler.core.decide.state.pass_input import PassInput
-from reconciler.core.decide.state.runs import describe_repetition
+from reconciler.core.decide.state.runs import describe_part, describe_repetition
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.turns.queue import Need
 from reconciler.core.fleet.burst_replicas import describe_maximum
@@ -127,9 +127,10 @@ class ScaleUp:
         if unread:
             self._suppress(Reason.SOURCE_UNREAD, unread)
             return None
-        # 4. It runs once, and has begun, or may begin at home.
+        # 4. It runs once, and has begun, may begin at home, or lacks room in part only.
         template, placements = self.inputs.desired.templates[self.demand.workload], self._standing
         repeated = describe_repetition(self.unit, self.demand, template, placements)
+        repeated = repeated or describe_part(self.unit, self.demand)
         if repeated:
             self._suppress(Reason.RUNS_ONCE, repeated)
             return None
