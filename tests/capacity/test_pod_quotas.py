@@ -301,7 +301,9 @@ def test_workloads_of_one_pass_share_a_quota() -> None:
     missing = tuple(short(2, workload=workload).workloads[0] for workload in workloads)
     primary, wanted = replace(short(0), workloads=missing), fleet(ordering("worker-2"), workloads=workloads)
     assert placed(plan(primary, bounded({GPUS: "8"}), wanted=wanted)) == 4
-    assert placed(plan(primary, bounded({GPUS: "3"}), wanted=wanted)) == 3
+    part = plan(primary, bounded({GPUS: "3"}), wanted=wanted)
+    assert placed(part) == 3
+    assert "; worker-2 takes 1: quota" in part.suppressed[0].message
 
 
 def test_replicas_on_their_way_are_counted_once() -> None:

@@ -12,7 +12,14 @@ from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.explain.gprs import gpr_views
 from reconciler.core.explain.request import explain_request
-from reconciler.core.explain.wait_time import GpuDemand, WaitEstimate, estimate_starts, estimate_waits, write_wait
+from reconciler.core.explain.wait_time import (
+    GpuDemand,
+    WaitEstimate,
+    describe_start,
+    estimate_starts,
+    estimate_waits,
+    write_wait,
+)
 from reconciler.errors import Bug
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.cluster import ScalableNodes
@@ -373,3 +380,18 @@ def test_a_cluster_that_cannot_be_estimated_leaves_the_others_as_they_are(
     assert answers["worker-3"] == untouched["worker-3"]
     assert answers["worker-2"].wait is None
     assert answers["worker-2"].reasons == (bugs[0].summary,)
+
+
+def test_the_end_of_its_own_replicas_brings_a_workload_no_more_room() -> None:
+    """Four of six are placed and end together, as do those of another: only the end of these lets the rest start."""
+    own = placement(replicas=4, name="worker-2", lasting=timedelta(minutes=30))
+    seen = cluster_of(nodes(0), bound={own.name: 4})
+    alone = inputs(short(6), seen, there=ledger(own), wanted=fleet())
+    assert estimate_starts((VLLM,), alone, decide(alone)) == {}
+    assert [*describe_start(VLLM, alone, decide(alone))] == [
+        "Nothing that is known to end brings it more room than it has."
+    ]
+    x, requests = running("x", 2, 4)
+    seen = cluster_of(nodes(0), bound={own.name: 4, x.name: 1})
+    beside = inputs(short(6), seen, there=ledger(own, x, requests=requests), wanted=fleet())
+    assert estimate_starts((VLLM,), beside, decide(beside))[VLLM].at == x.expires_at

@@ -146,6 +146,10 @@ class QueueSimulation:
             if end is not None and (limited if own else record.cluster == cluster):
                 yield f"reservation {record.workload}", end
 
+    def placed(self, workload: WorkloadId) -> int:
+        """Count the replicas that a workload has elsewhere once the plan is carried out."""
+        return sum(placement.replicas for placement in self._ledger.placements.of(workload).placements)
+
     def _next(self, stage: Stage, probe: QueueProbe) -> tuple[Stage, Stage | None]:
         """Find the next moment at which anything starts: the last stage looked at, and that of the moment.
 

@@ -104,7 +104,7 @@ def estimate_starts(
     if not workloads:
         return {}
     simulation = QueueSimulation(inputs, plan, (), (), following=workloads, most=most)
-    follower = _Follower(workloads)
+    follower = _Follower({workload: simulation.placed(workload) for workload in workloads})
     simulation.play(follower)
     return follower.starts
 
@@ -120,7 +120,7 @@ def describe_start(workload: WorkloadId, inputs: PassInput, plan: Plan) -> Itera
         return
     start = estimate_starts((workload,), inputs, plan).get(workload)
     if start is None:
-        yield "Nothing that is known to end brings it room."
+        yield "Nothing that is known to end brings it more room than it has."
     else:
         wait = format_duration(start.at - inputs.now)
         yield f"By what is known it gets room on {start.cluster} in {wait}, at {format_time(start.at)}."
@@ -139,10 +139,13 @@ def _outside(asking: GpuDemand, name: ClusterName) -> WaitEstimate:
 
 
 class _Follower:
-    """Follows workloads that wait, until all of them have started."""
+    """Follows workloads that wait, until all of them have started.
 
-    def __init__(self, workloads: Collection[WorkloadId]) -> None:
-        self._workloads = frozenset(workloads)
+    A part that gets only the room that another part of its own workload leaves is no start: no more of it runs then.
+    """
+
+    def __init__(self, placed: Mapping[WorkloadId, int]) -> None:
+        self._placed = placed
         self.starts: dict[WorkloadId, Start] = {}
 
     def turn(self, stage: Stage) -> None:
@@ -154,12 +157,14 @@ class _Follower:
         return False
 
     def accept(self, stage: Stage, starts: Sequence[Start]) -> bool:
-        """Note the starts of the workloads."""
-        del stage
+        """Note the starts of the workloads, from when on more of each is placed than before."""
         for start in starts:
-            if start.workload in self._workloads:
+            placed = self._placed.get(start.workload)
+            if placed == 0 or (
+                placed and start.at == stage.moment and stage.working_plan.replicas(start.workload) > placed
+            ):
                 self.starts.setdefault(start.workload, start)
-        return len(self.starts) < len(self._workloads)
+        return len(self.starts) < len(self._placed)
 
 
 class _WaitProbe:

@@ -33,7 +33,7 @@ from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.demand import Demand
 from reconciler.model.end_reason import EndReason
-from reconciler.model.placement import ClusterSubset, Placement, RestraintKind
+from reconciler.model.placement import ClusterSubset, Placement, RestraintKind, place_name
 from reconciler.model.plan import Change, Choice, Reason, Refusal, Shortage, Suppressed
 from reconciler.model.units import Resources, format_duration
 from reconciler.text.wording import count, join_names
@@ -188,13 +188,15 @@ class ScaleUp:
         assignment = self._assign(shape, missing, unit)
         self._note(assignment.chosen, assignment.refusals, assignment.out_of_reach)
         refusals, choices = assignment.refusals, self._choose(assignment.chosen, assignment.pods)
-        changes = list[Change]()
+        changes, partly = list[Change](), list[str]()
         for candidate in assignment.chosen:
             choice, pods = choices[candidate.key], assignment.pods
             placed_shape = candidate.shape if pods is None else pods.shape
             changes.append(self._change(candidate, choice, placed_shape, refusals, missing))
             if candidate.replicas == candidate.room and unit.is_single:
-                refusals = (*refusals, _full(candidate, choice, self._describe_held(candidate)))
+                held = self._describe_held(candidate)
+                refusals = (*refusals, _full(candidate, choice, held))
+                partly += [f"{place_name(*candidate.key)} takes {candidate.replicas}: {held[2:]}"] if held else []
         self.working_plan.burst(workload, changes)
         if beyond and changes:
             soon = self.inputs.now + timedelta(seconds=1)
@@ -209,7 +211,7 @@ class ScaleUp:
         if 0 < left < unit.size:
             self._suppress(Reason.NOTHING_FITS, self._too_large(left), short=left)
         elif left:
-            fit = self._fits_nowhere(left)
+            fit = "; ".join((self._fits_nowhere(left), *partly))
             if unit.is_copy:
                 fit += f": each gets one copy of {count(unit.size, 'replica')} at most ({WAY_OUT})"
             why = why_not(assignment.refusals, fit)
