@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from fractions import Fraction
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from reconciler.errors import Problem
 from reconciler.model.ids import ClusterName, PlacementName, WorkloadId
@@ -488,6 +488,13 @@ class ClusterObservation:
         return bool(self.quotas or self.limit_range_items) or self.quotas is None or self.queues is not None
 
 
+class ObservationPlace(NamedTuple):
+    """Where the observation of a cluster was read."""
+
+    path: str
+    line: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
     """All observations at one moment; the age at which they are stale is for `core` to decide."""
@@ -513,6 +520,8 @@ class Observed:
     """Connections of watched clusters, written as in a Cluster."""
     helm: bool = False
     """Whether charts can be rendered here."""
+    places: Mapping[ClusterName, ObservationPlace] = field(default_factory=dict, compare=False)
+    """The files that `clusters` were read from, where they were."""
     problems: tuple[Problem, ...] = ()
     """Observations that could not be read."""
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.adapters.observations.observation_files import FileObservations
-from reconciler.errors import InvalidInput
+from reconciler.errors import InvalidInput, Severity
 from reconciler.model.ids import ClusterName
 
 WORKER_1, WORKER_2 = ClusterName("worker-1"), ClusterName("worker-2")
@@ -45,6 +45,16 @@ def test_newest_observation_of_a_cluster_stands_whatever_its_file_is_called(tmp_
     (tmp_path / "a.yaml").write_text(text(minute=5))
     (tmp_path / "b.yaml").write_text(text(minute=3))
     assert minute(FileObservations(tmp_path)) == 5
+
+
+def test_second_observation_of_a_cluster_is_told_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(text("worker-2") + "---\n" + text(minute=3))
+    (tmp_path / "b.yaml").write_text(text(minute=5))
+    seen = FileObservations(tmp_path).observe()
+    assert seen.places[WORKER_1] == (str(tmp_path / "b.yaml"), 3)
+    (problem,) = seen.problems
+    assert (problem.path, problem.line, problem.severity) == (str(tmp_path / "a.yaml"), 9, Severity.WARNING)
+    assert problem.message == f"worker-1 is observed in {tmp_path / 'b.yaml'} as well, which counts"
 
 
 def test_path_that_does_not_exist_is_refused_at_the_start(tmp_path: Path) -> None:

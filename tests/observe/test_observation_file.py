@@ -141,7 +141,7 @@ def test_a_lack_of_room_is_no_reason_to_be_blocked() -> None:
 
 @pytest.mark.parametrize("moment", ["2000-01-01T00:00:00Z", "2200-12-31T23:59:59Z"])
 def test_the_first_and_the_last_moment_there_are_can_be_observed(moment):
-    (seen,) = read(FULL.replace("2026-11-20T11:05:00.5+01:00", moment).encode(), "o.yaml")
+    (seen,) = read(json.dumps({**HEAD, "observedAt": moment}).encode(), "o.yaml")
     assert seen.observed_at == datetime.fromisoformat(moment)
 
 
@@ -300,8 +300,8 @@ def test_no_pod_waits_in_an_entry_of_none(entry: str) -> None:
         ("state: failed", "placements[0].state: "),
         ("ready: -1", "placements[0].ready: -1 is less than 0"),
         (
-            "completionTime: '2026-11-20T10:05:01Z'",
-            "o.yaml:41: placements[0].completionTime: 2026-11-20T10:05:01Z is after observedAt (try the completionTime",
+            "completionTime: '2026-11-20T10:06:01Z'",
+            "o.yaml:41: placements[0].completionTime: 2026-11-20T10:06:01Z is after observedAt (try the completionTime",
         ),
         ("waiting: [{since: '2026-11-20T10:01:00Z'}]", "o.yaml:41: placements[0].waiting[0].pods: is required"),
         (
@@ -309,9 +309,9 @@ def test_no_pod_waits_in_an_entry_of_none(entry: str) -> None:
             ("o.yaml:41: placements[0].waiting[1].since: '5m' is not a time of RFC 3339 (try '2026-11-20T10:15:00Z')"),
         ),
         (
-            "waiting: [{pods: 1}, {pods: 1, since: '2026-11-20T10:05:01Z'}]",
+            "waiting: [{pods: 1}, {pods: 1, since: '2026-11-20T10:06:01Z'}]",
             (
-                "o.yaml:41: placements[0].waiting[1].since: 2026-11-20T10:05:01Z is after observedAt"
+                "o.yaml:41: placements[0].waiting[1].since: 2026-11-20T10:06:01Z is after observedAt"
                 " (try the lastTransitionTime of the pod's condition PodScheduled)"
             ),
         ),
@@ -361,3 +361,111 @@ def test_an_observation_says_when_a_run_was_complete() -> None:
         "seen.yaml",
     )
     assert seen.succeeded == {"a": SucceededPods(pods=None, at=datetime(2026, 11, 20, 10, 4, tzinfo=UTC))}
+
+
+HEAD = {
+    "apiVersion": "overspill.dev/v1alpha1",
+    "kind": "Observation",
+    "cluster": "worker-1",
+    "observedAt": "2026-11-20T10:05:00Z",
+}
+
+
+def refused(**fields: object) -> list[str]:
+    """Read an observation that is refused; return its problems with their fields."""
+    with pytest.raises(InvalidInput) as caught:
+        read(json.dumps({**HEAD, **fields}).encode(), "seen.json")
+    return [f"{problem.field}: {problem.message} ({problem.hint})" for problem in caught.value.problems]
+
+
+@pytest.mark.parametrize(
+    ("quota", "problem"),
+    [
+        ({"scopes": ["Best"]}, "scopes[0]: 'Best' is not one of Terminating, NotTerminating, BestEffort"),
+        (
+            {"scopeSelector": [{"scopeName": "PriorityClas", "operator": "Exists"}]},
+            "scopeSelector[0].scopeName: 'PriorityClas' is not one of",
+        ),
+        (
+            {"scopeSelector": [{"scopeName": "PriorityClass", "operator": "In"}]},
+            "scopeSelector[0]: In takes values",
+        ),
+        (
+            {"scopeSelector": [{"scopeName": "PriorityClass", "operator": "Exists", "values": ["high"]}]},
+            "scopeSelector[0]: Exists takes no values",
+        ),
+        (
+            {"scopeSelector": [{"scopeName": "BestEffort", "operator": "In", "values": ["a"]}]},
+            "scopeSelector[0]: BestEffort takes no In (try Exists)",
+        ),
+        (
+            {"scopeSelector": {"matchExpressions": []}},
+            "scopeSelector: must be a list (write its matchExpressions here, as a list)",
+        ),
+    ],
+)
+def test_scopes_of_a_quota_are_those_that_an_api_server_takes(quota: dict[str, object], problem: str) -> None:
+    (told,) = refused(resourceQuotas=[{"namespace": "ml", "name": "gpus", "hard": {"pods": 0}, **quota}])
+    assert told.startswith(f"resourceQuotas[0].{problem}")
+
+
+def test_quota_as_kubectl_prints_it_is_refused_with_the_fields_to_write() -> None:
+    hint = "write its status.hard as hard, its status.used as used, and its spec.scopes as scopes"
+    quota = {"namespace": "ml", "name": "gpus", "spec": {"hard": {"pods": 0}}}
+    assert refused(resourceQuotas=[quota]) == [f"resourceQuotas[0]: is a ResourceQuota as kubectl prints it ({hint})"]
+
+
+@pytest.mark.parametrize("version", ["apps", "apps/v1/x", "Apps/v1", "v", "v1/", "/v1", "v1 "])
+def test_api_versions_are_written_as_an_api_server_lists_them(version: str) -> None:
+    (told,) = refused(apiVersions=["v1", version])
+    assert told.startswith(f"apiVersions[1]: {version!r} is no API version (try what `kubectl api-versions` prints")
+
+
+def test_api_versions_of_custom_kinds_may_have_any_name() -> None:
+    versions = ["v1", "apps/v1", "resource.k8s.io/v1beta2", "example.com/stable"]
+    (seen,) = read(json.dumps({**HEAD, "apiVersions": versions}).encode(), "seen.json")
+    assert seen.api_versions == frozenset(versions)
+
+
+LATER = "2026-11-20T10:30:00Z"
+
+
+@pytest.mark.parametrize(
+    ("fields", "place"),
+    [
+        ({"unschedulable": [{"replicas": 1, "since": LATER}]}, "unschedulable[0].since"),
+        ({"blocked": [{"replicas": 1, "since": LATER, "reason": "Volume"}]}, "blocked[0].since"),
+        ({"signals": [{"name": "queue", "replicas": 1, "since": LATER}]}, "signals[0].since"),
+        ({"deficitSince": LATER}, "deficitSince"),
+    ],
+)
+def test_demand_does_not_begin_after_it_is_observed(fields: dict[str, object], place: str) -> None:
+    workload = {"namespace": "ml", "name": "vllm", "wanted": 2, "running": 1, **fields}
+    (told,) = refused(workloads=[workload])
+    assert told.startswith(f"workloads[0].{place}: {LATER} is after observedAt (try ")
+
+
+def test_blocked_names_only_the_reasons_that_it_takes() -> None:
+    entry = {"replicas": 1, "since": HEAD["observedAt"], "reason": "Volum"}
+    (told,) = refused(workloads=[{"namespace": "ml", "name": "vllm", "wanted": 2, "running": 1, "blocked": [entry]}])
+    assert told.startswith("workloads[0].blocked[0].reason: 'Volum' is not one of Volume, ResourceClaim, ")
+    assert told.endswith("(try 'Volume')")
+    assert "Capacity" not in told
+
+
+def test_queues_are_told_at_the_field_that_is_wrong() -> None:
+    group = {"flavors": [{"name": "h100", "resources": [{"name": "nvidia.com/gpu", "nominalQuota": "five"}]}]}
+    queue = {
+        "apiVersion": "kueue.x-k8s.io/v1beta2",
+        "kind": "ClusterQueue",
+        "metadata": {"name": "team"},
+        "spec": {"resourceGroups": [group]},
+    }
+    place = "queues[0].spec.resourceGroups[0].flavors[0].resources[0].nominalQuota"
+    assert refused(queues=[queue]) == [f"{place}: 'five' is no quantity (try a number, as 8 or 500m or 64Gi)"]
+    assert refused(queues=[{**queue, "apiVersion": "v1"}]) == [
+        "queues[0].apiVersion: ClusterQueue is not of v1 (try kueue.x-k8s.io/v1beta2 or v1beta1)"
+    ]
+    (told,) = refused(queues=[{**queue, "kind": "Workload"}])
+    assert told.startswith("queues[0].kind: Workload is no queue of Kueue (one of LocalQueue of kueue.x-k8s.io, ")
+    assert told.endswith("Namespace of v1)")

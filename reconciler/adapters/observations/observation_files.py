@@ -16,8 +16,8 @@ from threading import Lock
 
 from reconciler.bulkhead import Seam, attempt
 from reconciler.core.observe import observation_file
-from reconciler.errors import Bug, InvalidInput, Problem
-from reconciler.model.capacity import ClusterObservation, Observed
+from reconciler.errors import Bug, InvalidInput, Problem, Severity
+from reconciler.model.capacity import ClusterObservation, ObservationPlace, Observed
 from reconciler.model.ids import ClusterName
 from reconciler.model.policy import Desired
 from reconciler.text.file_names import may_hold_objects
@@ -37,8 +37,8 @@ class _FileState:
     """Time, size and inode."""
     read: bool = True
     """False if it is to be read again at the next look, whether or not its stamp has changed."""
-    good: tuple[ClusterObservation, ...] = ()
-    """The last good content."""
+    good: tuple[tuple[ClusterObservation, int], ...] = ()
+    """The last good content: observations with their lines."""
     problems: tuple[Problem, ...] = ()
 
 
@@ -70,15 +70,21 @@ class FileObservations:
         with self._lock:
             stamps, missing = self._stamps()
             self._files = {path: self._current(path, stamp) for path, stamp in stamps.items()}
-            files = list(self._files.values())
+            files = dict(self._files)
         clusters: dict[ClusterName, ClusterObservation] = {}
-        for file in files:
-            for seen in file.good:
-                observation = clusters.get(seen.cluster)
-                if observation is None or seen.observed_at > observation.observed_at:
-                    clusters[seen.cluster] = seen
-        problems = missing + tuple(problem for file in files for problem in file.problems)
-        return Observed(clusters=clusters, problems=problems)
+        places: dict[ClusterName, ObservationPlace] = {}
+        repeated: list[Problem] = []
+        for path, file in files.items():
+            for seen, line in file.good:
+                place, other = ObservationPlace(path, line), places.get(seen.cluster)
+                if other is not None and seen.observed_at <= clusters[seen.cluster].observed_at:
+                    repeated.append(_repeated(seen.cluster, place, other))
+                    continue
+                if other is not None:
+                    repeated.append(_repeated(seen.cluster, other, place))
+                clusters[seen.cluster], places[seen.cluster] = seen, place
+        problems = missing + tuple(problem for file in files.values() for problem in file.problems) + tuple(repeated)
+        return Observed(clusters=clusters, places=places, problems=problems)
 
     def changed(self) -> bool:
         """Return whether `observe` has a file to read, changed or to be retried; reads no content."""
@@ -131,7 +137,7 @@ class FileObservations:
         if file.good and file.stamp != stamp and not _looks_complete(path, data):
             return replace(file, stamp=stamp, read=False)
         try:
-            seen = attempt(Seam.OBSERVATION_FILE, path, partial(observation_file.read, data, path))
+            seen = attempt(Seam.OBSERVATION_FILE, path, partial(observation_file.read_with_lines, data, path))
         except InvalidInput as error:
             problems = error.problems or (Problem(path=path, message=str(error)),)
             return replace(file, stamp=stamp, read=True, problems=problems)
@@ -141,6 +147,18 @@ class FileObservations:
             problem = Problem(path=path, message="is empty", hint=_ATOMIC)
             return replace(file, stamp=stamp, read=True, problems=(problem,))
         return _FileState(stamp=stamp, good=seen)
+
+
+def _repeated(cluster: ClusterName, passed_over: ObservationPlace, counts: ObservationPlace) -> Problem:
+    """Warn of an observation in whose place another of its cluster counts."""
+    return Problem(
+        path=passed_over.path,
+        line=passed_over.line,
+        field="cluster",
+        message=f"{cluster} is observed in {counts.path} as well, which counts",
+        hint="keep one observation of each cluster",
+        severity=Severity.WARNING,
+    )
 
 
 def _stamp(stat: os.stat_result) -> _Stamp:

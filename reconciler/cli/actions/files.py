@@ -27,6 +27,7 @@ from reconciler.core.fleet.standing_paths import directories_like_files, is_at
 from reconciler.core.fleet.unread_files import FileSurroundings, UnreadFile, folder_summary, unread_entries, unread_file
 from reconciler.core.observe.node_pool_differences import with_node_pool_differences
 from reconciler.core.observe.template_differences import with_template_differences
+from reconciler.core.observe.unknown_clusters import with_unknown_clusters
 from reconciler.core.schema import KINDS, json_schema
 from reconciler.core.schema.policy import BurstPolicyFile
 from reconciler.core.schema.yaml import MAX_BYTES, too_large
@@ -107,7 +108,7 @@ def _check(path: Path, top: Path, name: str, observations: Path | None) -> Repos
     specs = [template.spec for template in desired.templates.values() if _is_within(name, template.path)]
     specs += [request.spec for request in desired.requests.values() if _is_within(name, request.path)]
     parted = with_template_differences(replace(seen, problems=()), desired).problems
-    seen = with_node_pool_differences(seen, desired)
+    seen = with_node_pool_differences(with_unknown_clusters(seen, desired), desired)
     others = [
         entry for entry in committed.others.values() if not any(is_at(entry.path, path) for path in committed.lost)
     ]

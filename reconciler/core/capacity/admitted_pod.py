@@ -164,7 +164,8 @@ class AdmittedPod:
     def broken_bounds(self, items: Iterable[LimitRangeItem]) -> Iterator[tuple[str, str]]:
         """Yield the bounds of LimitRanges that the pod breaks, each with the remedy."""
         for item in items:
-            title = f"LimitRange {sanitize(item.limit_range)} of {sanitize(self.stated.namespace)}"
+            named = f" {sanitize(item.limit_range)}" if item.limit_range else ""
+            title = f"LimitRange{named} of {sanitize(self.stated.namespace)}"
             parts: list[tuple[str, Mapping[str, int], Mapping[str, int]]] = [("its pod", *self.bounded)]
             if item.of_claim:  # of which only the request is looked at
                 claims = (dict(claim.storage) for claim in self.stated.volumes)

@@ -164,6 +164,9 @@ class QueueQuota:
             if found.closed:
                 called = f"LocalQueue {sanitize(name)} of namespace {sanitize(place[0])}"
                 yield Shortfall(message=f"{called} {found.closed}", remedy=_SEE)
+            elif not found.cluster_queue:
+                called = f"LocalQueue {sanitize(name)} of namespace {sanitize(place[0])}"
+                yield Shortfall(message=f"{called} names no ClusterQueue", remedy="set its spec.clusterQueue there")
             else:
                 yield self._open_queue(found.cluster_queue, place[0], stated)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Any
 
 from pydantic import ValidationError
@@ -12,6 +13,7 @@ from reconciler.core.observe.kubernetes.live_objects import by_name, observed_ob
 from reconciler.core.observe.kubernetes.unplaced_workloads import sorted_refs
 from reconciler.core.pods.gpu_parts import gpu_part_obstacle
 from reconciler.core.pods.pod_affinity import pod_identities, pod_rules
+from reconciler.core.pods.pod_requests import parse_amounts
 from reconciler.core.schema import yaml
 from reconciler.core.schema.errors import validation_findings
 from reconciler.core.schema.observation import (
@@ -69,6 +71,8 @@ from reconciler.text.findings import Finding, Loc, shortened
 from reconciler.text.timestamps import format_time
 from reconciler.text.wording import as_clause, engine_message
 
+_CLOCK_SKEW = timedelta(minutes=1)
+"""What the clock of an API server may be ahead of that of the writer of an observation."""
 _LIST_FIELDS = frozenset({"apiVersion", "kind", "metadata", "items"})
 
 
@@ -77,9 +81,14 @@ def read(data: bytes, path: str) -> tuple[ClusterObservation, ...]:
 
     Raises InvalidInput with all problems, for two observations of one cluster too.
     """
+    return tuple(observation for observation, _ in read_with_lines(data, path))
+
+
+def read_with_lines(data: bytes, path: str) -> tuple[tuple[ClusterObservation, int], ...]:
+    """Read like `read`, each observation with the line of its field `cluster`."""
     documents = yaml.parse(data, path)
     problems: list[Problem] = []
-    observations: dict[ClusterName, ClusterObservation] = {}
+    observations: dict[ClusterName, tuple[ClusterObservation, int]] = {}
     for document in documents:
         for root, value in _items(document.value):
             observation, findings = _observation(value)
@@ -89,7 +98,7 @@ def read(data: bytes, path: str) -> tuple[ClusterObservation, ...]:
                 placed = Finding(loc=(*root, *finding.loc), message=finding.message, hint=finding.hint)
                 problems.append(placed.problem(path=path, line=document.line(placed.loc)))
             if observation is not None:
-                observations.setdefault(observation.cluster, observation)
+                observations.setdefault(observation.cluster, (observation, document.line((*root, "cluster"))))
     if problems:
         raise InvalidInput(problems=tuple(sorted(problems)))
     return tuple(observations.values())
@@ -179,6 +188,8 @@ _QUEUES: Mapping[str, Callable[[Json], object]] = {
     "/Namespace": read_namespace_labels,
 }
 """The objects of `queues`, each with how it is read."""
+_QUANTITIES = frozenset({"nominalQuota", "borrowingLimit", "lendingLimit", "total", "borrowed"})
+"""Fields of ClusterQueues and Cohorts that are quantities."""
 
 
 def _queues(file: ObservationFile) -> tuple[KueueQueues | None, tuple[Finding, ...]]:
@@ -189,8 +200,11 @@ def _queues(file: ObservationFile) -> tuple[KueueQueues | None, tuple[Finding, .
         raw = each.model_dump(by_alias=True)
         kind = group_kind(raw)
         if kind not in _QUEUES:
-            message, hint = f"{shortened(kind)} is no queue of Kueue", f"one of {', '.join(_QUEUES)}"
-            findings.append(Finding(loc=("queues", place, "kind"), message=message, hint=hint))
+            findings.append(_no_queue(each, ("queues", place)))
+            continue
+        wrong = [*_wrong_quantities(raw, ("queues", place))]
+        if wrong:
+            findings += wrong
             continue
         try:
             read[kind][key_of(raw)] = _QUEUES[kind](raw)
@@ -201,6 +215,34 @@ def _queues(file: ObservationFile) -> tuple[KueueQueues | None, tuple[Finding, .
         return None, tuple(findings)
     local, clusters, cohorts, flavors, namespaces = read.values()
     return kueue_queues(local, clusters, cohorts, flavors, namespaces or None), ()
+
+
+def _no_queue(file: ObjectFile, loc: Loc) -> Finding:
+    """Report an object that is none of Kueue's queues, at the field that says so."""
+    known = {kind.rpartition("/")[2]: kind.rpartition("/")[0] for kind in _QUEUES}
+    if file.kind in known:
+        message = f"{file.kind} is not of {shortened(file.api_version)}"
+        versions = f"{known[file.kind]}/v1beta2 or v1beta1" if known[file.kind] else "v1"
+        return Finding(loc=(*loc, "apiVersion"), message=message, hint=f"try {versions}")
+    names = ", ".join(f"{kind} of {group}" if group else f"{kind} of v1" for kind, group in known.items())
+    return Finding(loc=(*loc, "kind"), message=f"{shortened(file.kind)} is no queue of Kueue", hint=f"one of {names}")
+
+
+def _wrong_quantities(value: Json, loc: Loc) -> Iterator[Finding]:
+    """Find the amounts of quotas that are no quantities, anywhere in an object of Kueue."""
+    if isinstance(value, Mapping):
+        for key, child in value.items():
+            if key not in _QUANTITIES:
+                yield from _wrong_quantities(child, (*loc, str(key)))
+            elif child is not None:
+                try:
+                    parse_amounts({key: child})
+                except ValueError:
+                    message = f"{shortened(str(child))!r} is no quantity"
+                    yield Finding(loc=(*loc, str(key)), message=message, hint="try a number, as 8 or 500m or 64Gi")
+    elif isinstance(value, list):
+        for index, child in enumerate(value):
+            yield from _wrong_quantities(child, (*loc, index))
 
 
 def _homeless(file: PlacedFile) -> PendingPods | None:
@@ -219,20 +261,37 @@ def _gpu_pods(file: PlacedFile) -> tuple[GpuPod, ...]:
 
 def _from_the_future(file: ObservationFile) -> Iterator[Finding]:
     """Find what lies after the observation: pods that have waited since then never do so for long enough."""
+    condition = "try the lastTransitionTime of the pod's condition PodScheduled"
+    for loc, moment, hint in _moments(file):
+        if moment is not None and moment > file.observed_at + _CLOCK_SKEW:
+            yield Finding(loc=loc, message=f"{format_time(moment)} is after observedAt", hint=hint or condition)
+
+
+def _moments(file: ObservationFile) -> Iterator[tuple[Loc, datetime | None, str]]:
+    """Yield the times that are not after the observation, each with a hint; an empty one for those of waiting pods."""
     for place, placed in enumerate(file.placements):
-        if placed.completion_time is not None and placed.completion_time > file.observed_at:
-            yield Finding(
-                loc=("placements", place, "completionTime"),
-                message=f"{format_time(placed.completion_time)} is after observedAt",
-                hint="try the completionTime of the Job, and none while it runs",
+        root: Loc = ("placements", place)
+        yield (
+            (*root, "completionTime"),
+            placed.completion_time,
+            "try the completionTime of the Job, and none while it runs",
+        )
+        yield (*root, "unusedSince"), placed.unused_since, "try the time of the last sample"
+        for index, pods in enumerate(placed.waiting):
+            yield (*root, "waiting", index, "since"), pods.since, ""
+    for place, workload in enumerate(file.workloads):
+        root = ("workloads", place)
+        yield (*root, "deficitSince"), workload.deficit_since, "try the time since when replicas have been missing"
+        for index, waiting in enumerate(workload.unschedulable):
+            yield (*root, "unschedulable", index, "since"), waiting.since, ""
+        for index, blocked in enumerate(workload.blocked):
+            yield (
+                (*root, "blocked", index, "since"),
+                blocked.since,
+                "try the time since when it waits",
             )
-        for index, entry in enumerate(placed.waiting):
-            if entry.since is not None and entry.since > file.observed_at:
-                yield Finding(
-                    loc=("placements", place, "waiting", index, "since"),
-                    message=f"{format_time(entry.since)} is after observedAt",
-                    hint="try the lastTransitionTime of the pod's condition PodScheduled",
-                )
+        for index, signal in enumerate(workload.signals):
+            yield (*root, "signals", index, "since"), signal.since, "try the time since when it has asked"
 
 
 def _repeated_node_pools(file: ObservationFile) -> Iterator[Finding]:

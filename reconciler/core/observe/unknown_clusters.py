@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from reconciler.errors import Problem, Severity
-from reconciler.model.capacity import Observed
+from reconciler.model.capacity import ObservationPlace, Observed
 from reconciler.model.policy import Desired
 from reconciler.text.spelling import nearest
 
@@ -21,7 +21,8 @@ def with_unknown_clusters(observed: Observed, desired: Desired) -> Observed:
         return observed
     problems = [
         Problem(
-            path=f"observation of {name}",
+            path=place.path,
+            line=place.line,
             field="cluster",
             message="no file describes a Cluster of this name, so it counts for nothing",
             hint=nearest(name, desired.clusters.keys() - observed.clusters.keys())
@@ -29,6 +30,7 @@ def with_unknown_clusters(observed: Observed, desired: Desired) -> Observed:
             severity=Severity.WARNING,
         )
         for name in unknown
+        for place in (observed.places.get(name, ObservationPlace(f"observation of {name}", 0)),)
     ]
     problems += (
         Problem(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import (
     AfterValidator,
@@ -24,6 +25,7 @@ from reconciler.model.rollout import EngineState
 from reconciler.model.wait_reason import WaitReason
 from reconciler.model.workload import Json
 from reconciler.text.findings import shortened
+from reconciler.text.spelling import suggested
 from reconciler.text.timestamps import NO_SUCH_YEAR, is_plausible
 
 _RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[-+]\d\d:\d\d)", re.ASCII)
@@ -64,11 +66,50 @@ Revision = Annotated[
 Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
 
 
-def _not_for_room(reason: WaitReason) -> WaitReason:
-    """Refuse a reason that more room would end."""
-    if reason.lacks_room:
-        raise refusal(f"{reason} is a lack of room", "try unschedulable")
-    return reason
+_BLOCKED_REASONS = tuple(reason for reason in WaitReason if not reason.lacks_room)
+
+
+def _not_for_room(value: Json) -> Json:
+    """Refuse a reason that more room would end, and name only the others."""
+    if any(value == reason for reason in WaitReason if reason.lacks_room):
+        raise refusal(f"{value} is a lack of room", "try unschedulable")
+    if value not in _BLOCKED_REASONS:
+        hint = str(suggested(str(value), _BLOCKED_REASONS))
+        names = ", ".join(_BLOCKED_REASONS)
+        raise refusal(f"{shortened(str(value))!r} is not one of {names}", f"try {hint!r}" if hint else "")
+    return value
+
+
+_CORE_VERSION = re.compile("v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?")
+_GROUP_VERSION = re.compile("[a-z0-9]([-.a-z0-9]*[a-z0-9])?/[a-z]([-a-z0-9]*[a-z0-9])?")
+
+
+def _served_version(text: str) -> str:
+    """Accept an API version as an API server lists it: ``v1``, or a group and a version."""
+    if _CORE_VERSION.fullmatch(text) is None and _GROUP_VERSION.fullmatch(text) is None:
+        raise refusal(f"{shortened(text)!r} is no API version", "try what `kubectl api-versions` prints, as apps/v1")
+    return text
+
+
+def _expressions(value: Json) -> Json:
+    """Refuse a whole scope selector where its expressions belong."""
+    if isinstance(value, Mapping):
+        raise refusal("must be a list", "write its matchExpressions here, as a list")
+    return value
+
+
+ScopeName = Literal[
+    "Terminating",
+    "NotTerminating",
+    "BestEffort",
+    "NotBestEffort",
+    "PriorityClass",
+    "CrossNamespacePodAffinity",
+    "VolumeAttributesClass",
+]
+"""The scopes of a quota (``ResourceQuotaScope`` of k8s.io/api/core/v1)."""
+_EXIST_ONLY = frozenset(get_args(ScopeName)) - {"PriorityClass", "VolumeAttributesClass"}
+"""Scopes that take no other operator than Exists (``validateScopedResourceSelectorRequirement``)."""
 
 
 class NodeFile(Strict):
@@ -109,7 +150,12 @@ class BlockedFile(Strict):
 
     replicas: Count
     since: Time
-    reason: Annotated[WaitReason, Field(strict=False), AfterValidator(_not_for_room)]
+    reason: Annotated[
+        WaitReason,
+        Field(strict=False),
+        BeforeValidator(_not_for_room),
+        WithJsonSchema({"type": "string", "enum": list(map(str, _BLOCKED_REASONS))}),
+    ]
     cause: str = Field("", description="What they wait for, in a few words.")
     way_out: str = Field("", description="What ends the wait.")
 
@@ -270,9 +316,19 @@ class LimitRangeFile(Strict):
 class ScopeFile(Strict):
     """An expression of the scope selector of a ResourceQuota."""
 
-    scope_name: Text
+    scope_name: ScopeName
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
     values: list[str] = Field([])
+
+    @model_validator(mode="after")
+    def _as_the_api_server_takes_it(self) -> ScopeFile:
+        """Refuse an expression that no quota can have."""
+        if self.scope_name in _EXIST_ONLY and self.operator != "Exists":
+            raise refusal(f"{self.scope_name} takes no {self.operator}", "try Exists")
+        if bool(self.values) is not (self.operator in ("In", "NotIn")):
+            wants = "no values" if self.values else "values"
+            raise refusal(f"{self.operator} takes {wants}", "In and NotIn take values, the other operators none")
+        return self
 
 
 class ResourceQuotaFile(Strict):
@@ -282,8 +338,19 @@ class ResourceQuotaFile(Strict):
     name: Text = Field("quota", description="Its name, by which refusals call it; each of a namespace has its own.")
     hard: Amounts = Field(description="Its status.hard.")
     used: Amounts = Field({}, description="Its status.used; of a resource that is left out nothing is used.")
-    scopes: list[str] = Field([], description="Its spec.scopes.")
-    scope_selector: list[ScopeFile] = Field([], description="Its spec.scopeSelector.matchExpressions.")
+    scopes: list[ScopeName] = Field([], description="Its spec.scopes.")
+    scope_selector: Annotated[list[ScopeFile], BeforeValidator(_expressions)] = Field(
+        [], description="Its spec.scopeSelector.matchExpressions."
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _not_as_kubectl_prints_it(cls, value: Json) -> Json:
+        """Refuse a quota as an API server has it, and say which of its fields go where."""
+        if isinstance(value, Mapping) and not {"spec", "status"}.isdisjoint(value):
+            hint = "write its status.hard as hard, its status.used as used, and its spec.scopes as scopes"
+            raise refusal("is a ResourceQuota as kubectl prints it", hint)
+        return value
 
 
 class NodePoolFile(Strict):
@@ -334,7 +401,7 @@ class ObservationFile(Strict):
         [], description="Objects that templates are made from (`spec.from.workload`), as kubectl prints them."
     )
     placements: list[PlacedFile] = Field([])
-    api_versions: list[Text] | None = Field(
+    api_versions: list[Annotated[Text, AfterValidator(_served_version)]] | None = Field(
         None,
         description=(
             "All API versions that it serves, as `kubectl api-versions` prints them; if left out, objects of any "
