@@ -171,3 +171,11 @@ def test_a_watched_cluster_without_the_release_tells_what_is_there_instead() -> 
     assert state.workloads == ()
     demand = inputs(state, wanted=fleet()).demands[VLLM]
     assert "it reports demo/another and demo/third" in demand.note
+
+
+def test_a_daemon_set_is_not_counted_whoever_means_it() -> None:
+    each_node = replace(seen("vllm", missing=3), ref=WorkloadRef(namespace="demo", name="vllm", kind="DaemonSet"))
+    for ref in (RELEASE, WorkloadRef(namespace="demo", name="vllm")):
+        assert placed(each_node, wanted=fleet(ref)) == []
+    told = note(each_node, wanted=fleet(WorkloadRef(namespace="demo", name="vllm", kind="Deployment")))
+    assert "it reports DaemonSet demo/vllm, which has no replicas that a burst could bring" in told

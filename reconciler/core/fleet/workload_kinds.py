@@ -18,7 +18,7 @@ from reconciler.core.fleet.objects import DeclaredValue, FleetObjects
 from reconciler.core.observe.counted_object import WORKLOAD
 from reconciler.core.schema.workloadkind import CountFile, PodTemplateFile, WorkloadKindFile
 from reconciler.core.workloads.api_kinds import group_kind
-from reconciler.core.workloads.builtin_kinds import BUILT_IN, NO_KINDS, Kinds, kinds_named, template
+from reconciler.core.workloads.builtin_kinds import BUILT_IN, NO_KINDS, Kinds, template, uncounted_kind
 from reconciler.core.workloads.held_objects import with_wrapped
 from reconciler.core.workloads.paths import at, items, within
 from reconciler.errors import Severity
@@ -210,13 +210,13 @@ def refuse_uncounted_kind(ref: WorkloadRef, loc: Loc, declared: Kinds) -> Findin
     A copy of it on another cluster would have a pod on each node there, or pods at times of its own
     (https://kubernetes.io/docs/concepts/workloads/controllers/daemonset/).
     """
-    kinds = [kind for kind in kinds_named(ref.kind, declared) if ref.group in ("", kind.group)]
-    if not kinds or any(kind.counted for kind in kinds):
+    kind = uncounted_kind(ref, declared)
+    if kind is None:
         return None
     name = shortened(f"{ref.namespace}/{ref.name}")
     return Finding(
         loc=loc,
-        message=f"a {ref.kind} makes {uncounted_pods(kinds[0])}, and has no replicas that a burst could bring",
+        message=f"a {ref.kind} makes {uncounted_pods(kind)}, and has no replicas that a burst could bring",
         hint=f"have a Deployment or a Job of its pods on the primary and in the template, and name that, as"
         f" 'Deployment/{name}'; each cluster's own repository may have the {ref.kind}",
     )

@@ -5,8 +5,9 @@ EGS's ``status.workloadSelector`` and a chart's step name a release, whose objec
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
+from reconciler.core.workloads.builtin_kinds import Kinds, uncounted_kind
 from reconciler.core.workloads.replica_count import requests_devices
 from reconciler.model.capacity import ClusterObservation, WorkloadObservation
 from reconciler.model.workload import WorkloadRef
@@ -44,10 +45,23 @@ def counted_object(
     )
 
 
-def not_found(ref: WorkloadRef, observation: ClusterObservation) -> str:
+def counted(workloads: Iterable[WorkloadObservation], kinds: Kinds) -> Iterator[WorkloadObservation]:
+    """Yield the observed objects of which pods may be missing elsewhere: of a DaemonSet and its like none is."""
+    return (seen for seen in workloads if uncounted_kind(seen.ref, kinds) is None)
+
+
+def not_found(ref: WorkloadRef, observation: ClusterObservation, kinds: Kinds) -> str:
     """Say that a primary reports no such object, what it reports instead, and the way out."""
     name = sanitize(f"{ref.namespace}/{ref.name}")
     what = f"object or release {name}" if ref.release else f"{ref.full_kind or 'object'} {name}"
+    # 1. Its name is that of an object whose pods are not counted.
+    own = next((seen.ref for seen in observation.workloads if _is_uncounted(seen.ref, kinds, ref)), None)
+    if own is not None:
+        return (
+            f"{observation.cluster} reports no {what}; it reports {sanitize(f'{own.kind} {own.namespace}/{own.name}')},"
+            f" which has no replicas that a burst could bring. Name a Deployment or a Job in the annotation {WORKLOAD}."
+        )
+    # 2. The cluster has other objects.
     others = dict.fromkeys((*(seen.ref for seen in observation.workloads), *observation.others))
     near = sorted(others, key=lambda other: other.namespace != ref.namespace)
     return f"{observation.cluster} reports no {what}; it reports {_list_objects(near)}. {_WAY_OUT}"
@@ -70,6 +84,10 @@ def _list_objects(refs: Sequence[WorkloadRef]) -> str:
     names = [sanitize(f"{ref.namespace}/{ref.name}") for ref in refs[:_MAX_LISTED]]
     rest = len(refs) - len(names)
     return join_names([*names, *([count(rest, "other object")] if rest else [])])
+
+
+def _is_uncounted(seen: WorkloadRef, kinds: Kinds, ref: WorkloadRef) -> bool:
+    return (seen.namespace, seen.name) == (ref.namespace, ref.name) and uncounted_kind(seen, kinds) is not None
 
 
 def _object_name(ref: WorkloadRef) -> str:

@@ -15,13 +15,14 @@ from functools import partial
 from reconciler.bulkhead import Seam, attempt
 from reconciler.core.capacity.chart_gangs import chart_gang_of, group_unit
 from reconciler.core.capacity.gangs import GangWorkload, gang_workloads
-from reconciler.core.observe.counted_object import counted_object, members_of, not_found
+from reconciler.core.observe.counted_object import counted, counted_object, members_of, not_found
 from reconciler.core.observe.primary_shape import with_primary_shape
 from reconciler.core.observe.unread_kinds import describe_stale, describe_unread, unread_kind
 from reconciler.core.signals.cluster import fresh_cluster_asks, stale_kinds
 from reconciler.core.signals.freshness import fresh_asks
 from reconciler.core.signals.merge import due, merge, with_foreseen, with_headroom
 from reconciler.core.signals.past_demand import Levels, extended
+from reconciler.core.workloads.builtin_kinds import Kinds
 from reconciler.errors import Bug
 from reconciler.model.capacity import ClusterObservation, GroupUnit, Observed, UnreadKind, WorkloadObservation
 from reconciler.model.demand import Demand, Sample
@@ -246,14 +247,22 @@ class _Primary:
     """By namespace and name."""
     releases: Mapping[str, list[WorkloadObservation]]
     """By Helm release, as ``namespace/name``, without those that templates name outright."""
+    kinds: Kinds
 
     @classmethod
     def of(
-        cls, observation: ClusterObservation, max_age: timedelta, now: datetime, named: Collection[tuple[str, str]]
+        cls,
+        observation: ClusterObservation,
+        max_age: timedelta,
+        now: datetime,
+        named: Collection[tuple[str, str]],
+        *,
+        kinds: Kinds,
     ) -> _Primary:
         """Index an observation; `named` are the objects that templates name outright."""
         workloads: dict[tuple[str, str], list[WorkloadObservation]] = {}
-        for seen in observation.workloads:
+        members = tuple(counted(observation.workloads, kinds))
+        for seen in members:
             workloads.setdefault((seen.ref.namespace, seen.ref.name), []).append(seen)
         at = min(observation.observed_at, now)
         return cls(
@@ -262,7 +271,8 @@ class _Primary:
             changed=at if observation.changed_at is None else max(at, min(observation.changed_at, now)),
             stale=stale_kinds(observation, max_age, now),
             workloads=workloads,
-            releases=members_of(observation.workloads, named),
+            releases=members_of(members, named),
+            kinds=kinds,
         )
 
     def workload(self, ref: WorkloadRef) -> tuple[WorkloadObservation | None, str]:
@@ -271,7 +281,7 @@ class _Primary:
         released = self.releases.get(f"{ref.namespace}/{ref.name}", ()) if ref.release else ()
         seen, note = counted_object(ref, called, released)
         if seen is None and not any(ref.may_be(other) for other in self.observation.others):
-            note = not_found(ref, self.observation)
+            note = not_found(ref, self.observation, self.kinds)
         return seen, note
 
 
@@ -424,7 +434,8 @@ class _Measurement:
 
     def _indexed(self, observation: ClusterObservation) -> _Primary:
         named = self._named_objects(observation.cluster)
-        return _Primary.of(observation, self.desired.fleet.observation_max_age, self.now, named)
+        limit, kinds = self.desired.fleet.observation_max_age, self.desired.kinds
+        return _Primary.of(observation, limit, self.now, named, kinds=kinds)
 
     def _named_objects(self, primary: ClusterName) -> frozenset[tuple[str, str]]:
         """Return the objects that templates of a primary name outright, by namespace and name."""

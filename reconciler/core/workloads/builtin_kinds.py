@@ -25,7 +25,7 @@ from reconciler.model.kubernetes.workload_kind import (
     WorkloadKind,
     path,
 )
-from reconciler.model.workload import Json
+from reconciler.model.workload import Json, WorkloadRef
 
 REPLICAS = path("spec.replicas")
 SUSPEND = (path("spec.suspend"),)
@@ -761,6 +761,12 @@ def kinds_named(name: str, declared: Kinds) -> list[WorkloadKind]:
     """Return the kinds of this name in all API groups."""
     own = [kind for kind in declared.values() if kind.kind == name]
     return [*own, *(kind for kind in _BY_KIND.get(name, ()) if kind.name not in declared)]
+
+
+def uncounted_kind(ref: WorkloadRef, declared: Kinds) -> WorkloadKind | None:
+    """Return the kind of an object of which no pod is missing elsewhere, as a DaemonSet; None for any other object."""
+    kinds = [kind for kind in kinds_named(ref.kind, declared) if ref.group in ("", kind.group)]
+    return None if not kinds or any(kind.counted for kind in kinds) else kinds[0]
 
 
 def kind_of(manifest: Mapping[str, Json], declared: Kinds) -> WorkloadKind | None:
