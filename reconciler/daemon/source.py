@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
+from typing import TypeAlias
 
 from reconciler.core.fleet.assemble import assemble_with_rejections, is_ignored, without_definitions_elsewhere
 from reconciler.core.fleet.file import ParsedFile
@@ -28,11 +29,13 @@ from reconciler.core.fleet.standing_paths import (
 )
 from reconciler.core.fleet.unread_files import unread_entries
 from reconciler.core.schema.yaml import MAX_BYTES, too_large
+from reconciler.core.workloads.cluster_provides import observed_answers
 from reconciler.daemon.gone_versions import GoneVersions, UnreadVersion
 from reconciler.daemon.lost_objects import LostObjects
 from reconciler.errors import Conflict, InvalidInput, Problem, Transient
-from reconciler.model.capacity import Observed
-from reconciler.model.ids import BlobId, CommitId
+from reconciler.model.capacity import ClusterObservation, Observed
+from reconciler.model.cluster import Prerequisite
+from reconciler.model.ids import BlobId, ClusterName, CommitId
 from reconciler.model.manifest_source import PathSource, SourceContent, SourceContents, SourceKey, UnreadSource
 from reconciler.model.policy import Desired
 from reconciler.model.tree import EntryType, TreeEntry
@@ -95,6 +98,25 @@ def missing_branch(repository: Repository, branch: str) -> InvalidInput:
     return InvalidInput(f"reading the fleet repository: its source branch {branch!r} does not exist ({hint})")
 
 
+ObservedAnswers: TypeAlias = frozenset[tuple[ClusterName, Prerequisite, bool, tuple[str, ...]]]
+"""Prerequisites of which an observation of a cluster says something else than its file."""
+
+
+def _observed_parts(seen: ClusterObservation) -> tuple[object, ...]:
+    """Return what an observation says of prerequisites; each is the same object while nothing in it changes."""
+    return seen.api_versions, seen.device_classes, seen.runtime_classes, seen.queues
+
+
+def _answers(desired: Desired, seen: Mapping[ClusterName, ClusterObservation]) -> ObservedAnswers:
+    """Compare the prerequisites of all templates with the clusters as they are seen."""
+    needed = frozenset(each for template in desired.templates.values() for each in template.prerequisites)
+    return frozenset(
+        (name, *answer)
+        for name, observation in seen.items()
+        for answer in observed_answers(desired.clusters[name], needed, observation)
+    )
+
+
 class SourceReader:
     """Reads the source branch and caches it: a blob is parsed once, a commit assembled once."""
 
@@ -109,6 +131,9 @@ class SourceReader:
         self._uncertain = False
         self._desired: Desired | None = None
         self._observed: SourceContents = {}
+        self._seen: dict[ClusterName, ClusterObservation] = {}
+        self._answers: ObservedAnswers = frozenset()
+        self._compared: tuple[object, Mapping[ClusterName, tuple[object, ...]]] = None, {}
 
     def desired(self, commit: CommitId) -> Desired:
         """Return the fleet of a commit; the same object while the commit is the same.
@@ -127,14 +152,30 @@ class SourceReader:
     def expanded(self, commit: CommitId, seen: Observed) -> Desired:
         """Return the fleet of a commit with templates that are made from what is seen on clusters.
 
-        The same object while the commit and those objects are the same; `desired` returns it until the next call.
+        Its warnings of prerequisites go by the clusters as they are seen. The same object while the commit, those
+        objects and these answers are the same; `desired` returns it until the next call.
         """
         desired = self.desired(commit)
         if desired.sources or self._observed:
             contents = observed_contents(desired.sources, seen)
             if contents != self._observed:
                 self._observed, self._desired = contents, None
+                desired = self.desired(commit)
+        self._compare(desired, seen)
         return self.desired(commit)
+
+    def _compare(self, desired: Desired, seen: Observed) -> None:
+        """Let the fleet be assembled again if other prerequisites are seen than at the last assembly."""
+        clusters = {name: seen.clusters[name] for name in desired.clusters if name in seen.clusters}
+        parts = {name: parts for name, each in clusters.items() if any(parts := _observed_parts(each))}
+        last, known = self._compared
+        same = desired.templates is last and parts.keys() == known.keys()
+        if same and all(a is b for name in parts for a, b in zip(parts[name], known[name], strict=True)):
+            return
+        self._compared = desired.templates, parts
+        answers = _answers(desired, {name: clusters[name] for name in parts})
+        if answers != self._answers:
+            self._answers, self._seen, self._desired = answers, clusters, None
 
     def beside(self) -> SourceReader:
         """Return a reader for the commits of other branches, which shares what is parsed and nothing else."""
@@ -232,6 +273,7 @@ class SourceReader:
                 absent=(*broken, ParsedFile(mentioned=excused, spreads=spreads, limits=limits)),
                 newcomers=frozenset(newcomers.values()),
                 trusted=trusted,
+                seen=self._seen,
             )
             if self._settle(assembly.contests, commit, newcomers):
                 continue

@@ -192,6 +192,25 @@ def describe_undeclared(
             yield f"{cluster.name} does not say whether it has {what}: list what it has in its {fields}."
 
 
+def observed_answers(
+    cluster: Cluster, prerequisites: Iterable[Prerequisite], seen: ClusterObservation
+) -> Iterator[tuple[Prerequisite, bool, tuple[str, ...]]]:
+    """Yield the prerequisites of which an observation says something else than the file of a cluster.
+
+    Each comes with whether the cluster has it, and with the served versions of its group where it is an API version
+    that is not served. An API version that is served is nothing to tell where the file is silent.
+    """
+    for prerequisite in prerequisites:
+        has, declared = _has(cluster, prerequisite, seen), _has(cluster, prerequisite, None)
+        if prerequisite.category is not Category.API_VERSIONS or seen.api_versions is None:
+            if has is not None and has is not declared:
+                yield prerequisite, has, ()
+        elif not has:
+            yield prerequisite, False, unserved_version(prerequisite, seen.api_versions).served
+        elif declared is False:
+            yield prerequisite, True, ()
+
+
 def declaring_fields(prerequisites: Iterable[Prerequisite], seen: Collection[ClusterObservation | None]) -> str:
     """Name the fields in which Clusters list prerequisites, but for those that observations settle; empty for none."""
     return join_names(
