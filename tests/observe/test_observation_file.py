@@ -134,6 +134,29 @@ def test_replicas_that_no_room_would_help_are_read_apart() -> None:
     assert [wait.replicas for wait in workload.waiting] == [2, 1]
 
 
+@pytest.mark.parametrize("reason", [reason for reason in WaitReason if not reason.lacks_room])
+def test_a_reason_alone_says_what_blocked_replicas_wait_for(reason: WaitReason) -> None:
+    words = f"blocked: [{{replicas: 2, since: '2026-11-20T09:50:00Z', reason: {reason}}}]"
+    (workload,) = read(FULL.replace("deficitSince:", f"{words}\n  deficitSince:").encode(), "o.yaml")[0].workloads
+    (blocked,) = workload.blocked
+    assert blocked.reason is reason
+    assert " " in blocked.cause
+    assert bool(blocked.way_out) is (reason not in {WaitReason.PREEMPTION, WaitReason.UNDECIDED})
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("Preempted to accommodate a workload", "evicted: Preempted to accommodate a workload"),
+        ("queue team evicted it (Preempted)", "queue team evicted it (Preempted)"),
+    ],
+)
+def test_an_eviction_is_told_as_one(words: str, told: str) -> None:
+    placed = {"name": "vllm-fbdc43ac", "bound": 0, "evicted": words}
+    (seen,) = read(json.dumps({**HEAD, "placements": [placed]}).encode(), "o.yaml")
+    assert (*seen.evicted.values(), *seen.waiting_reasons.values()) == (told, told)
+
+
 def test_a_lack_of_room_is_no_reason_to_be_blocked() -> None:
     told = refusal(FULL.replace("deficitSince:", f"{BLOCKED.replace('Volume', 'Quota')}\n  deficitSince:"))
     assert told == ["o.yaml:32: workloads[0].blocked[0].reason: Quota is a lack of room (try unschedulable)"]

@@ -16,7 +16,7 @@ def describe_blocked(demand: Demand) -> Iterator[str]:
         out = f"; {as_clause(blocked.way_out)}" if blocked.way_out else ""
         yield sentence(
             f"{_pods(blocked)} on {demand.primary} {_wait(blocked)} since {format_time(blocked.since)}, and no burst"
-            f" would help: {_cause(blocked)}{out}"
+            f" would help ({blocked.reason}): {_cause(blocked)}{out}"
         )
 
 

@@ -24,6 +24,7 @@ from reconciler.core.explain.pod_additions import cluster_additions, describe_pr
 from reconciler.core.explain.request_state import RequestState
 from reconciler.core.explain.summary import summarize
 from reconciler.core.explain.wait_time import describe_start
+from reconciler.core.fleet.template import annotate_hint
 from reconciler.core.ledger.lifecycle import file_version
 from reconciler.core.observe.demand import UnseenPrimary
 from reconciler.core.observe.rollouts import RolloutFailure
@@ -166,7 +167,8 @@ def _conclusion(
         unread = f" {count(broken, 'file')} with problems may hold one: `overspill check` lists them." if broken else ""
         return (f"{workload} does not burst: no BurstPolicy covers it. Add it to the spec.templates of one.{unread}",)
     if demand is None:
-        way_out = "Set the annotation overspill.dev/workload to <namespace>/<name>."
+        template = inputs.desired.templates[workload]
+        way_out = sentence(annotate_hint(template.spec, template.namespaces))
         return (f"{workload} does not burst: nothing says which object on its primary is counted. {way_out}",)
     # 2. Its primary is unseen, or its object there unknown.
     if isinstance(demand, UnseenPrimary):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from reconciler.core.capacity.chart_gangs import GROUP_SIZE
@@ -247,7 +247,7 @@ def _workload_ref(file: WorkloadTemplateFile, spec: DeploySpec, findings: list[F
         Finding(
             loc=_UNCOUNTED,
             message="nothing says which object on the primary it counts, so demand cannot place it",
-            hint=_annotate(spec, file.spec.namespaces),
+            hint=annotate_hint(spec, file.spec.namespaces),
             severity=Severity.WARNING,
         )
     )
@@ -263,7 +263,7 @@ def _unknown_annotations(annotations: Mapping[str, str]) -> Iterator[Finding]:
             yield Finding(loc=loc, message="unknown annotation", hint=hint, severity=Severity.WARNING)
 
 
-def _annotate(spec: DeploySpec, namespaces: list[str]) -> str:
+def annotate_hint(spec: DeploySpec, namespaces: Sequence[str]) -> str:
     """Write the annotation that names the first object whose replicas can be counted; an example without any."""
     for resource in spec.manifests:
         kind = kind_of(resource.manifest, NO_KINDS)
@@ -278,7 +278,7 @@ def _object_ref(manifest: Mapping[str, Json], namespaces: list[str]) -> Workload
     return _named(manifest, namespaces) if str(manifest.get("kind")) in _COUNTED else None
 
 
-def _named(manifest: Mapping[str, Json], namespaces: list[str]) -> WorkloadRef | None:
+def _named(manifest: Mapping[str, Json], namespaces: Sequence[str]) -> WorkloadRef | None:
     """Return the reference to an object; None where an expression names it."""
     metadata = manifest.get("metadata")
     if not isinstance(metadata, Mapping):

@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from reconciler.core.observe.default_causes import DEFAULT_CAUSES, DefaultCause
 from reconciler.core.observe.kubernetes.live_objects import by_name, observed_object
 from reconciler.core.observe.kubernetes.unplaced_workloads import sorted_refs
 from reconciler.core.pods.gpu_parts import gpu_part_obstacle
@@ -17,6 +18,7 @@ from reconciler.core.pods.pod_requests import parse_amounts
 from reconciler.core.schema import yaml
 from reconciler.core.schema.errors import validation_findings
 from reconciler.core.schema.observation import (
+    BlockedFile,
     ContainerFile,
     LimitRangeFile,
     NodeFile,
@@ -120,9 +122,7 @@ def _observation(value: Json) -> tuple[ClusterObservation | None, tuple[Finding,
     except ValidationError as error:
         return None, validation_findings(error, ObservationFile)
     queues, unreadable = _queues(file)
-    evicted = {
-        PlacementName(placed.name): engine_message(placed.evicted) for placed in file.placements if placed.evicted
-    }
+    evicted = {PlacementName(placed.name): _evicted(placed.evicted) for placed in file.placements if placed.evicted}
     observation = ClusterObservation(
         cluster=ClusterName(file.cluster),
         observed_at=file.observed_at,
@@ -385,6 +385,24 @@ def _ref(file: WorkloadFile) -> WorkloadRef:
     return WorkloadRef(namespace=file.namespace, name=file.name, kind=file.kind)
 
 
+def _blocked(file: BlockedFile) -> BlockedReplicas:
+    """Read pods that wait for something else than room; without a cause their reason says what it is."""
+    said = DefaultCause(file.cause, file.way_out) if file.cause else DEFAULT_CAUSES[file.reason]
+    return BlockedReplicas(
+        replicas=file.replicas,
+        since=file.since,
+        reason=file.reason,
+        cause=said.cause,
+        way_out=file.way_out or said.way_out,
+    )
+
+
+def _evicted(words: str) -> str:
+    """Return a queue's words on an eviction, which may name only why it evicted."""
+    said = engine_message(words)
+    return said if "evict" in said.lower() else f"evicted: {said}"
+
+
 def _workload(file: WorkloadFile) -> WorkloadObservation:
     """Read a workload."""
     return WorkloadObservation(
@@ -397,15 +415,7 @@ def _workload(file: WorkloadFile) -> WorkloadObservation:
             if waiting.replicas
         ),
         blocked=tuple(
-            BlockedReplicas(
-                replicas=blocked.replicas,
-                since=blocked.since,
-                reason=blocked.reason,
-                cause=blocked.cause,
-                way_out=blocked.way_out,
-            )
-            for blocked in sorted(file.blocked, key=lambda blocked: blocked.since)
-            if blocked.replicas
+            _blocked(blocked) for blocked in sorted(file.blocked, key=lambda blocked: blocked.since) if blocked.replicas
         ),
         deficit_since=file.deficit_since,
         held=file.held,
