@@ -159,7 +159,7 @@ def test_queues_are_the_same_object_until_one_of_them_changes() -> None:
 @pytest.mark.parametrize(
     ("raw", "message"),
     [
-        ({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}, "/Pod is no queue of Kueue"),
+        ({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}, "Pod is no queue of Kueue"),
         (
             {"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "ClusterQueue", "metadata": {"name": "a"}, "spec": 1},
             "kueue.x-k8s.io/ClusterQueue a is not as Kueue writes it",
