@@ -83,9 +83,18 @@ def wrap_text(text: str, width: int = WIDTH) -> str:
     return "\n".join(lines)
 
 
+_PLURALS = {"is": "are", "has": "have", "goes": "go", "does": "do", "was": "were"}
+"""The verbs whose form for several is not that for one without its s."""
+
+
 def count(number: int, noun: str) -> str:
     """Write ``1 replica``, ``3 replicas``."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def conjugate(number: int, verb: str) -> str:
+    """Return the verb of a subject of this number, from its form for one: ``has`` or ``have``."""
+    return verb if number == 1 else _PLURALS.get(verb, verb.removesuffix("s"))
 
 
 def join_names(names: Iterable[str], limit: int = 5) -> str:

@@ -24,6 +24,7 @@ from reconciler.model.ledger import PlacementGroup
 from reconciler.model.placement import Phase, Placement, RestraintKind
 from reconciler.model.plan import Suppressed
 from reconciler.model.request import Asker, Provisioning, RequestRecord
+from reconciler.text.wording import conjugate, count
 from reconciler.web.paging import TablePage, page_of
 from reconciler.web.viewer import Viewer
 
@@ -215,8 +216,9 @@ class Now:
                 return "The home of 1 workload is not seen: it keeps what it has and gets nothing new."
             return f"The homes of {totals.unseen_workloads} workloads are not seen: they get nothing new meanwhile."
         if totals.waiting:
-            replicas = "replica waits" if totals.waiting == 1 else "replicas wait"
-            return f"{totals.waiting} {replicas} for room, {totals.elsewhere} run elsewhere or are about to."
+            waits = f"{count(totals.waiting, 'replica')} {conjugate(totals.waiting, 'waits')} for room"
+            runs, begins = conjugate(totals.elsewhere, "runs"), conjugate(totals.elsewhere, "is")
+            return f"{waits}, {totals.elsewhere} {runs} elsewhere or {begins} about to."
         if totals.elsewhere:
             return f"Everything has its room: {totals.elsewhere} elsewhere, {totals.running} at home."
         return "Everything runs at home. Nothing is lent."

@@ -206,4 +206,4 @@ def test_what_fits_on_no_cluster_says_that_each_gets_one_copy() -> None:
     made = plan(short(3), free("worker-2", 9), free("worker-3", 9), wanted=fleet(1))
     (held,) = made.suppressed
     assert (held.reason, held.replicas) == (Reason.NOTHING_FITS, 1)
-    assert held.message.startswith("1 replica of 3 fit on no cluster: each gets one copy of 1 replica at most (write")
+    assert held.message.startswith("1 replica of 3 fits on no cluster: each gets one copy of 1 replica at most (write")

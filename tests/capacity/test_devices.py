@@ -151,7 +151,11 @@ def test_hardware_that_is_cut_one_way_is_gone_for_the_other() -> None:
     ("shape", "classes", "reason"),
     [
         (claiming(option(2)), None, f"needs 2 {D} devices on one node, largest has 1 {D} device free"),
-        (claiming(option(1, f'{PRODUCT} == "B200"')), None, f"needs 1 {D} device on one node, none is free on 2 nodes"),
+        (
+            claiming(option(1, f'{PRODUCT} == "B200"')),
+            None,
+            f"needs 1 {D} device on one node; its 2 eligible nodes have none free",
+        ),
         (claiming(option()), {}, f"there is no DeviceClass {D}"),
         (
             claiming(option(1, f'{PRODUCT}.matches("^H")')),

@@ -222,11 +222,11 @@ def test_no_pod_fits_that_breaks_a_bound_of_a_limit_range(
 def test_a_refusal_names_the_quota_and_the_way_out() -> None:
     where = seen(quota("gpus", {f"requests.{GPU}": "4"}, {f"requests.{GPU}": "3"}))
     room = ClusterCapacity(where)
-    assert room.shortfall(pod(limits={GPU: "2"})) == f"quota gpus of llm: 3 of 4 {GPU} used, none fits, which takes 2"
+    assert room.shortfall(pod(limits={GPU: "2"})) == f"quota gpus of llm: 3 of 4 requests.{GPU} used; one pod takes 2"
     assert room.remedy(pod(limits={GPU: "2"})) == "raise quota gpus of namespace llm there, or free what it counts"
     refused = room.refused_pods(pod(limits={GPU: "1"}), 3)
     assert refused is not None
-    assert refused.message == f"quota gpus of llm: 3 of 4 {GPU} used, 1 fits"
+    assert refused.message == f"quota gpus of llm: 3 of 4 requests.{GPU} used; 1 fits"
 
 
 def test_pods_that_are_taken_are_used_and_a_trial_takes_nothing() -> None:
@@ -321,7 +321,7 @@ def test_a_workload_without_room_is_told_of_the_quota() -> None:
     made = plan(short(2), bounded({GPUS: "4"}, {GPUS: "4"}), wanted=fleet(ordering("worker-2")))
     (suppressed,) = made.suppressed
     (refusal,) = suppressed.refusals
-    assert refusal.message.startswith(f"quota gpus of demo: 4 of 4 {GPU} used")
+    assert refusal.message.startswith(f"quota gpus of demo: 4 of 4 requests.{GPU} used")
     assert refusal.remedy == "raise quota gpus of namespace demo there, or free what it counts"
 
 
@@ -335,7 +335,7 @@ def test_a_request_goes_where_the_quota_lets_all_of_its_pods_in() -> None:
     made = plan(*clusters, wanted=wanted, there=holds(record(asked)))
     assert not [change for change in made.changes if change.placement]
     (suppressed,) = made.suppressed
-    assert f"quota gpus of demo: 0 of 3 {GPU} used, 3 fit" in suppressed.refusals[0].message
+    assert f"quota gpus of demo: 0 of 3 requests.{GPU} used; 3 fit" in suppressed.refusals[0].message
 
 
 def without_namespace(made: Json) -> Json:

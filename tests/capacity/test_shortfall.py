@@ -53,7 +53,7 @@ def lacking(*names: str) -> str:
 @pytest.mark.parametrize("name", GPUS[1:9])
 def test_lack_of_a_gpu_is_named_before_any_other(name) -> None:
     told = "1 GPU" if name.endswith("/gpu") else f"1 {name}"
-    assert lacking(*OTHERS, name) == f"needs {told} on one node, none is free on 1 node"
+    assert lacking(*OTHERS, name) == f"needs {told} on one node; its only eligible node has none free"
 
 
 @pytest.mark.parametrize(

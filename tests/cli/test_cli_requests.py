@@ -56,7 +56,7 @@ def test_status_says_why_a_request_waits(overspill: Terminal, fleet: Remote, see
     overspill.done("once")
     (one,) = overspill.answer("status")["requests"]
     assert one["provisioningStatus"] == "Queued"
-    assert "worker-2: needs 1 GPU on one node, none is free on 1 node" in one["message"]
+    assert "worker-2: needs 1 GPU on one node; its only eligible node has none free" in one["message"]
 
 
 def test_explain_tells_what_each_of_its_clusters_lacks(overspill: Terminal, fleet: Remote, see: See) -> None:

@@ -25,9 +25,12 @@ def test_pods_that_wait_for_a_volume_burst_nothing_and_are_told_with_the_way_out
     made = decide(situation)
     assert made.changes == ()
     told = explain(VLLM, situation, made)
+    assert told.conclusion[0] == (
+        "No replica lacks room: worker-1 runs 5 of 7, 0 run elsewhere, and 2 wait for something else."
+    )
     assert told.conclusion[1] == (
-        "2 pods on worker-1 wait since 2026-11-20T10:04:15Z, and no burst would help (Volume): waits for a volume: pod"
-        " has unbound immediate PersistentVolumeClaims; look at its PersistentVolumeClaims."
+        "2 pods on worker-1 have waited since 2026-11-20T10:04:15Z, and no burst would help (Volume): waits for a"
+        " volume: pod has unbound immediate PersistentVolumeClaims; look at its PersistentVolumeClaims."
     )
     assert "2 pods there wait without lacking room (waits for a volume: pod has" in told.summary
     (entry,) = json_value(told)["demand"]["blocked"]

@@ -61,7 +61,10 @@ def test_what_waits_for_room_is_queued_and_says_why(passes: Told) -> None:
     assert (condition.type, condition.status, condition.reason) == ("Provisioned", "False", "NothingFits")
     assert condition.since == START
     assert condition.message in told.message
-    assert "worker-2: needs 1 GPU on one node, none is free on 1 node (free or add nodes there)" in told.message
+    assert (
+        "worker-2: needs 1 GPU on one node; its only eligible node has none free (free or add nodes there)"
+        in told.message
+    )
 
 
 def test_what_was_placed_is_pending_until_all_of_its_replicas_have_a_node(passes: Told) -> None:

@@ -24,7 +24,7 @@ def summary(missing: int, free_gpus: int, *, placed: int = 2, bound: int = 2, he
 def test_what_runs_and_what_waits_is_told_with_the_reason() -> None:
     assert summary(3, 0) == (
         "llm/vllm has missed 3 replicas on worker-1 for 45s; 2 run on worker-2 until 10:14 UTC;"
-        " 1 waits (worker-2: needs 1 GPU on one node, none is free on 1 node)."
+        " 1 waits (worker-2: needs 1 GPU on one node; its only eligible node has none free)."
     )
 
 

@@ -162,7 +162,7 @@ def test_who_waits_for_no_gpus_or_until_its_needs_are_known_is_not_ahead() -> No
 @pytest.mark.parametrize(
     ("seen", "wanted", "reason"),
     [
-        ((), fleet(), "worker-2 has not been observed"),
+        ((), fleet(), "it has not been observed"),
         ((cluster_of(nodes(8), healthy=False, message="etcd is slow"),), fleet(), "etcd is slow"),
         (
             (cluster_of(nodes(8)),),

@@ -158,7 +158,7 @@ def test_without_any_good_version_the_file_takes_no_part_and_that_is_told(fleet)
     desired = SourceReader(fleet).desired(tip(fleet))
     assert desired.incomplete
     assert set(desired.templates) == {VLLM}
-    assert warnings(desired) == ["templates/new.yaml: no earlier version of it is good: nothing in it is in force"]
+    assert warnings(desired) == ["templates/new.yaml: it has never been valid, so nothing in it is in force"]
 
 
 def test_a_fleet_below_the_root_is_one_error_and_not_one_for_each_file():
@@ -261,7 +261,7 @@ def test_an_earlier_version_that_was_too_large_stands_in_for_nobody(fleet):
     for read in (reader, SourceReader(fleet)):
         desired = read.desired(commit)
         assert desired.incomplete
-        assert warnings(desired) == [f"{path}: no earlier version of it is good: nothing in it is in force"]
+        assert warnings(desired) == [f"{path}: it has never been valid, so nothing in it is in force"]
 
 
 def test_what_the_fleet_ignores_is_no_gap(fleet):

@@ -48,7 +48,7 @@ def differences(*containers: Json, pod: str = OWN) -> list[str]:
 
 
 HEAD = "templates/vllm.yaml:1: spec: TemplateDiffers: bursts of Deployment vllm would not be what the primary runs: "
-TAIL = " (bring the template up to date; its placements follow when they are written anew)"
+TAIL = " (bring the template up to date; running placements follow the next time they are written)"
 DIFFERENCES = {
     "an image": ({**SERVER, "image": "vllm:2"}, "server runs vllm:2 there and vllm:1 here"),
     "a command": ({**SERVER, "args": ["--port", "81"]}, "server has another command there"),

@@ -190,7 +190,7 @@ def test_explain_tells_what_waits_elsewhere_from_what_runs_there_and_what_moves_
     wanted = adaptive(replace(OWN, most=None), RENTED)
     seen = inputs(short(4), stuck(there, bound=1, since=30), free("worker-4", 2), wanted=wanted, there=ledger(there))
     told = explain(VLLM, seen, decide(seen)).conclusion
-    assert "1 run elsewhere, 3 waiting for a node on worker-2/own." in told[0]
+    assert "1 runs elsewhere, 3 waiting for a node on worker-2/own." in told[0]
     assert told[0].startswith("Nothing more is missing: ")
     moves = "3 of 4 replicas on worker-2/own had no node for 30s; 2 of worker-2/own move on to another subset now."
     assert moves in told

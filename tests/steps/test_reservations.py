@@ -161,8 +161,8 @@ def test_a_second_reservation_needs_room_beside_the_first() -> None:
     assert not waiting.changes
     (one,) = [one for one in waiting.suppressed if one.workload == second.workload]
     assert one.message == (
-        "1 node with 8 GPUs are free on no cluster; worker-2: needs 8 GPUs on one node, none is free on 1 node"
-        " (free or add nodes there)"
+        "1 node with 8 GPUs is free on no cluster; worker-2: needs 8 GPUs on one node; its only eligible node has none"
+        " free (free or add nodes there)"
     )
     made = decide(inputs(cluster_of(nodes(8, 8)), wanted=fleet(), there=knowing(held(), second)))
     assert [change.action for change in made.changes] == [Action.AMEND]
@@ -217,7 +217,7 @@ def test_others_wait_until_a_reservation_ends() -> None:
 @pytest.mark.parametrize(
     ("seen", "reason"),
     [
-        ((), "worker-2 has not been observed"),
+        ((), "worker-2: it has not been observed"),
         ((cluster_of(nodes(8, labels={})),), "no node has any Tesla-T4; there is nvidia.com/gpu"),
     ],
 )

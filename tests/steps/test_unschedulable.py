@@ -119,7 +119,7 @@ def test_where_no_other_cluster_has_room_they_stay_and_say_so() -> None:
     assert (held.reason, held.replicas) == (Reason.NO_CAPACITY, 2)
     assert held.message == (
         "2 of 4 replicas on worker-2 had no node for 30s, and no other cluster has room: 2 stay there; worker-3:"
-        " needs 1 GPU on one node, none is free on 1 node (free or add nodes there)"
+        " needs 1 GPU on one node; its only eligible node has none free (free or add nodes there)"
     )
 
 

@@ -150,7 +150,7 @@ def test_a_request_is_kept_from_a_cluster_that_lacks_something_and_one_that_is_a
 MOUNTS: Json = {"name": "models", "persistentVolumeClaim": {"claimName": "models"}}
 WARNING = (
     "worker-2 may lack PersistentVolumeClaim llm-demo/models",
-    "list it in the Cluster's spec.provides.volumes, with all others that it has: a list that is there is complete",
+    "list all that the cluster has in its spec.provides.volumes; what such a list leaves out counts as absent",
 )
 
 

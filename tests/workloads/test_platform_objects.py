@@ -243,4 +243,4 @@ def test_a_slice_of_one_size_is_no_slice_of_another_and_no_whole_gpu() -> None:
     pool = Pool(name="gpu", nodes=(Node(name="node-0", free=Resources(amounts=amounts)),))
     room = ClusterCapacity(ClusterObservation(cluster=ClusterName("worker-2"), observed_at=NOW, pools=(pool,)))
     assert room.count(shape, 1) == 0
-    assert room.shortfall(shape) == "needs 1 nvidia.com/mig-1g.10gb on one node, none is free on 1 node"
+    assert room.shortfall(shape) == "needs 1 nvidia.com/mig-1g.10gb on one node; its only eligible node has none free"

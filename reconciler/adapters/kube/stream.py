@@ -28,7 +28,7 @@ from reconciler.core.workloads.watch import Effect, key_of
 from reconciler.errors import Transient
 from reconciler.model.bounds import CLUSTER_OBJECTS
 from reconciler.model.workload import Json
-from reconciler.text.wording import count
+from reconciler.text.wording import conjugate, count
 
 
 class Sink(Protocol):
@@ -352,9 +352,7 @@ class Stream:
             return ""
         why, _ = self._left_out.most_common(1)[0]
         number = self._left_out.total()
-        return (
-            f"{count(number, 'object')} of {self.resource.full_name} {'is' if number == 1 else 'are'} left out: {why}"
-        )
+        return f"{count(number, 'object')} of {self.resource.full_name} {conjugate(number, 'is')} left out: {why}"
 
     async def _try_anew(self, path: str) -> None:
         """Check that an absent resource can be listed and watched by now, before a page of it is applied."""

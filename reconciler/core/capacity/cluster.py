@@ -57,7 +57,7 @@ from reconciler.core.pods.taints import marks_condition, untolerated_taint
 from reconciler.model.capacity import CLASS_PREFIX, ClusterObservation, DeviceRequest, ReplicaShape
 from reconciler.model.kubernetes.scheduling import PodIdentity, PodOnNode, PodRules
 from reconciler.model.units import ONE, Quantity, Resources, total
-from reconciler.text.wording import amounts, count, is_gpu, join_names
+from reconciler.text.wording import amounts, conjugate, count, is_gpu, join_names
 
 
 def certain_pods(places: Sequence[int], pods: int) -> list[int]:
@@ -129,13 +129,19 @@ FIT_CACHES = ClusterCache[FitCache](lambda _: FitCache())
 """Answers for clusters as they were observed, before any capacity was taken."""
 
 
+def _none_free(nodes: list[NodeCapacity]) -> str:
+    """Say that the nodes that may take a pod have none of a resource free."""
+    which = "only eligible node" if len(nodes) == 1 else f"{len(nodes)} eligible nodes"
+    return f"its {which} {conjugate(len(nodes), 'has')} none free"
+
+
 def describe_shortage(shape: ReplicaShape, nodes: list[NodeCapacity]) -> str:
     """Name the resource that is short on every node, accelerators first."""
     for name in sorted(shape.requests.amounts, key=_by_scarcity):
         request = shape.requests.amounts[name]
         largest = max(node.free.amounts.get(name, Quantity(0)) for node in nodes)
         if not largest:
-            return f"needs {format_amount(name, request)} on one node, none is free on {count(len(nodes), 'node')}"
+            return f"needs {format_amount(name, request)} on one node; {_none_free(nodes)}"
         if largest < request:
             summed = sum(node.free.amounts.get(name, 0) for node in nodes)
             return (
@@ -731,7 +737,7 @@ class ClusterCapacity:
             free = [self._free_devices(node, request) for node in nodes]
             needs = f"needs {'every one' if option.every else format_amount(name, Quantity(option.count * ONE))}"
             if not any(free):
-                return f"{needs} on one node, none is free on {count(len(nodes), 'node')}"
+                return f"{needs} on one node; {_none_free(nodes)}"
             largest, summed = (format_amount(name, Quantity(number * ONE)) for number in (max(free), sum(free)))
             return f"{needs} on one node, largest has {largest} free ({summed} over {count(len(nodes), 'node')})"
         return ""

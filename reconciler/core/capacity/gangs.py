@@ -42,7 +42,7 @@ from reconciler.model.ids import WorkloadId
 from reconciler.model.kubernetes.workload_kind import WorkloadKind
 from reconciler.model.policy import Desired
 from reconciler.model.workload import DeploySpec, Json, StepType, WorkloadRef, WorkloadTemplate
-from reconciler.text.wording import count
+from reconciler.text.wording import conjugate, count
 
 _JOINS = "its other pods run in a topology domain that these would have to join, and nobody knows which"
 _MAX_COUNTS = 1024
@@ -197,9 +197,9 @@ class GangWorkload(ABC):
         waiting = sum(step.replicas for step in workload.waiting) * size
         if not waiting or not self._runs(workload.running * size):
             return ""
-        run = f"{count(workload.running * size, 'pod')} of it {'runs' if workload.running * size == 1 else 'run'}"
+        run = f"{count(workload.running * size, 'pod')} of it {conjugate(workload.running * size, 'runs')}"
         least = f"its minimum is {self._gang_count(1).enough}"
-        waits = f"{waiting} {'waits' if waiting == 1 else 'wait'}"
+        waits = f"{waiting} {conjugate(waiting, 'waits')}"
         return f"{run}, {least}, and {waits} there: a copy elsewhere would be another one, and serves none of its work"
 
     def _runs(self, pods: int) -> bool:

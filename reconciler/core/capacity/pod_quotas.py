@@ -16,7 +16,7 @@ from reconciler.core.capacity.shortfall import Shortfall
 from reconciler.model.capacity import ClusterObservation, ReplicaShape
 from reconciler.model.kubernetes.admission import ResourceQuota
 from reconciler.model.units import format_quantity
-from reconciler.text.wording import sanitize
+from reconciler.text.wording import conjugate, sanitize
 
 UNBOUNDED = 2**31
 """More pods than Kubernetes can count."""
@@ -113,15 +113,13 @@ class PodQuotas:
         quota, namespace = sanitize(charge.quota.name), sanitize(charge.namespace)
         used, hard = charge.quota.used.amounts[name], charge.quota.hard.amounts[name]
         taken, called = self._taken.get(charge.key(name), 0), sanitize(name)
-        if called.startswith("requests.") and "/" in called:
-            called = called.removeprefix("requests.")
-        coming = f", {format_quantity(taken)} more taken by pods to come" if taken > 0 else ""
-        fits = f"{number} {'fits' if number == 1 else 'fit'}"
+        coming = f", {format_quantity(taken)} more taken by pods on their way" if taken > 0 else ""
+        fits = f"{number} {conjugate(number, 'fits')}"
         if not number:
-            fits = f"none fits, which takes {format_quantity(charge.amounts[name])}"
+            fits = f"one pod takes {format_quantity(charge.amounts[name])}"
         have = f"{format_quantity(used)} of {format_quantity(hard)} {called} used"
         return Shortfall(
-            message=f"quota {quota} of {namespace}: {have}{coming}, {fits}",
+            message=f"quota {quota} of {namespace}: {have}{coming}; {fits}",
             remedy=f"raise quota {quota} of namespace {namespace} there, or free what it counts",
         )
 

@@ -38,7 +38,7 @@ from reconciler.model.kubernetes.queues import (
 )
 from reconciler.model.kubernetes.requirements import Requirements, all_met, any_met
 from reconciler.model.units import ONE, Quantity, format_quantity
-from reconciler.text.wording import count, join_names, sanitize
+from reconciler.text.wording import conjugate, count, join_names, sanitize
 
 _PODS = "pods"
 """The resource by which a quota counts pods."""
@@ -185,7 +185,7 @@ class QueueQuota:
             message = f"{called} takes nothing of namespace {sanitize(namespace)}"
             return Shortfall(message=message, remedy="see its namespaceSelector and the labels of the namespace there")
         if queue.is_strict and queue.pending:
-            waiting = f"{count(queue.pending, 'Workload')} {'waits' if queue.pending == 1 else 'wait'}"
+            waiting = f"{count(queue.pending, 'Workload')} {conjugate(queue.pending, 'waits')}"
             return Shortfall(
                 message=f"{called}: {waiting} before it (StrictFIFO)", remedy="see what its first Workload waits for"
             )

@@ -22,7 +22,17 @@ from reconciler.model.tree import LoggedCommit
 from reconciler.model.units import format_duration
 from reconciler.text.scores import describe_scores
 from reconciler.text.timestamps import format_time
-from reconciler.text.wording import amounts, as_clause, count, free_amounts, join_names, sanitize, sentence, wrap_text
+from reconciler.text.wording import (
+    amounts,
+    as_clause,
+    conjugate,
+    count,
+    free_amounts,
+    join_names,
+    sanitize,
+    sentence,
+    wrap_text,
+)
 
 MAX_REFUSALS = 5
 """Refused clusters that one message names; `explain` tells all of them."""
@@ -227,7 +237,7 @@ def _choice(choice: Choice | None, refused: Sequence[Refusal]) -> str:
         facts = [f"{amount} free" for amount in free_amounts(choice.free, choice.slices)]
         facts += [f"{amount} on nodes to be added" for amount in amounts(choice.addable)]
         if choice.fits:
-            facts.append(f"{count(choice.fits, 'replica')} {'fits' if choice.fits == 1 else 'fit'}")
+            facts.append(f"{count(choice.fits, 'replica')} {conjugate(choice.fits, 'fits')}")
         if choice.limit is not None:
             facts.append(f"at most {choice.limit} by policy")
         if choice.price_per_gpu_hour is not None:

@@ -35,7 +35,7 @@ from reconciler.model.plan import Change, Plan, Reason, ReasonTraits, Shortage, 
 from reconciler.model.policy import BurstPolicy, Renewal
 from reconciler.model.units import format_duration
 from reconciler.text.timestamps import format_time
-from reconciler.text.wording import as_clause, count, sanitize
+from reconciler.text.wording import as_clause, conjugate, count, sanitize
 
 SETTLED = timedelta(minutes=5)
 """Time for which a proposal stands unless its demand goes or it is answered, so that a reviewer reads what stays."""
@@ -98,7 +98,7 @@ def _gate(inputs: PassInput, proposal: BurstProposal) -> Gate:
     # 5. Less is missing than was shown.
     missing = demand.missing - placed
     if missing < proposal.replicas:
-        verb = "is" if missing == 1 else "are"
+        verb = conjugate(missing, "is")
         why = f"{missing} of its {count(proposal.replicas, 'replica')} {verb} missing on {demand.primary} now"
         if approvals:
             return gate.ended(ProposalEnd.NOT_PLACED, why)

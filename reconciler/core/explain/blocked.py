@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from reconciler.model.capacity import BlockedReplicas
 from reconciler.model.demand import Demand
 from reconciler.text.timestamps import format_time
-from reconciler.text.wording import as_clause, count, sentence
+from reconciler.text.wording import as_clause, conjugate, count, sentence
 
 
 def describe_blocked(demand: Demand) -> Iterator[str]:
@@ -15,23 +15,19 @@ def describe_blocked(demand: Demand) -> Iterator[str]:
     for blocked in demand.blocked:
         out = f"; {as_clause(blocked.way_out)}" if blocked.way_out else ""
         yield sentence(
-            f"{_pods(blocked)} on {demand.primary} {_wait(blocked)} since {format_time(blocked.since)}, and no burst"
-            f" would help ({blocked.reason}): {_cause(blocked)}{out}"
+            f"{_pods(blocked)} on {demand.primary} {conjugate(blocked.replicas, 'has')} waited since"
+            f" {format_time(blocked.since)}, and no burst would help ({blocked.reason}): {_cause(blocked)}{out}"
         )
 
 
 def blocked_clauses(demand: Demand) -> Iterator[str]:
     """Describe each group of pods that no burst would help, in a clause."""
     for blocked in demand.blocked:
-        yield f"{_pods(blocked)} there {_wait(blocked)} without lacking room ({_cause(blocked)})"
+        yield f"{_pods(blocked)} there {conjugate(blocked.replicas, 'waits')} without lacking room ({_cause(blocked)})"
 
 
 def _pods(blocked: BlockedReplicas) -> str:
     return count(blocked.replicas, "pod")
-
-
-def _wait(blocked: BlockedReplicas) -> str:
-    return "waits" if blocked.replicas == 1 else "wait"
 
 
 def _cause(blocked: BlockedReplicas) -> str:

@@ -16,7 +16,7 @@ from reconciler.model.placement import Placement
 from reconciler.model.policy import Desired
 from reconciler.model.units import format_duration
 from reconciler.text.timestamps import format_time
-from reconciler.text.wording import join_names, sanitize
+from reconciler.text.wording import conjugate, join_names, sanitize
 
 
 def notes_by_placement(inputs: PassInput, placements: Iterable[Placement]) -> Mapping[str, tuple[str, ...]]:
@@ -130,4 +130,4 @@ def describe_placed_replicas(inputs: PassInput, placements: Iterable[Placement])
             f"{starting} scaled down on {where} by its {scaler}" if scaler else f"{starting} not started on {where} yet"
         )
         rest += [unstarted] if starting else []
-    return ", ".join((f"{runs} run elsewhere", *rest))
+    return ", ".join((f"{runs} {conjugate(runs, 'runs')} elsewhere", *rest))

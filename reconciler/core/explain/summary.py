@@ -13,7 +13,7 @@ from reconciler.model.demand import Demand
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Plan, Reason, ReasonTraits, Suppressed
 from reconciler.text.ages import format_age
-from reconciler.text.wording import as_clause, count, join_names, sanitize
+from reconciler.text.wording import as_clause, conjugate, count, join_names, sanitize
 
 
 def summarize(demand: Demand, inputs: PassInput, placements: Sequence[Placement], plan: Plan) -> str:
@@ -50,7 +50,7 @@ def spare_replicas(demand: Demand, placed: int) -> int:
 
 def describe_spare(spare: int) -> str:
     """Say how many of the replicas elsewhere are spare."""
-    return f"{spare} of those elsewhere {'is' if spare == 1 else 'are'} spare"
+    return f"{spare} of those elsewhere {conjugate(spare, 'is')} spare"
 
 
 def _keepers(demand: Demand) -> str:
@@ -69,11 +69,11 @@ def _where(placement: Placement, inputs: PassInput) -> Iterator[str]:
     waiting = min(starting, replica_count.pending_replicas(placement, seen)) if scaler else starting
     place = "there" if bound else f"on {where} {end}"
     if bound:
-        yield f"{bound} {'runs' if bound == 1 else 'run'} on {where} {end}"
+        yield f"{bound} {conjugate(bound, 'runs')} on {where} {end}"
     if waiting:
-        yield f"{waiting} placed {place} {'has' if waiting == 1 else 'have'} no node yet"
+        yield f"{waiting} placed {place} {conjugate(waiting, 'has')} no node yet"
     if less := starting - waiting:
-        yield f"{less} placed {place} {'is' if less == 1 else 'are'} scaled down by its {scaler}"
+        yield f"{less} placed {place} {conjugate(less, 'is')} scaled down by its {scaler}"
 
 
 def _until(end: datetime, now: datetime) -> str:
@@ -93,11 +93,11 @@ def _waits(demand: Demand, placed: int, plan: Plan) -> Iterator[str]:
             where = change.placement.where
             going[where] = going.get(where, 0) + change.growth
     for where, more in going.items():
-        yield f"{more} {'goes' if more == 1 else 'go'} to {sanitize(where)} in the next pass"
+        yield f"{more} {conjugate(more, 'goes')} to {sanitize(where)} in the next pass"
     left -= sum(going.values())
     if left > 0:
         held = [suppressed for suppressed in plan.suppressed if suppressed.workload == demand.workload]
-        yield f"{left} {'waits' if left == 1 else 'wait'}{_why(held)}"
+        yield f"{left} {conjugate(left, 'waits')}{_why(held)}"
 
 
 def _why(held: Iterable[Suppressed]) -> str:

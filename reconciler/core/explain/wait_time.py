@@ -35,7 +35,7 @@ from reconciler.model.policy import Desired
 from reconciler.model.units import format_duration
 from reconciler.text.findings import Finding
 from reconciler.text.timestamps import format_time
-from reconciler.text.wording import count, join_names
+from reconciler.text.wording import conjugate, count, join_names
 
 T = TypeVar("T")
 
@@ -312,7 +312,7 @@ class _WaitProbe:
         times = sorted(simulation.ends(name, self._asking.workspace), key=lambda pair: (pair[1], pair[0]))
         ended = [f"{what} at {format_time(end)}" for what, end in times if now < end <= at]
         if ended:
-            yield f"when {join_names(ended)} {'ends' if len(ended) == 1 else 'end'}"
+            yield f"when {join_names(ended)} {conjugate(len(ended), 'ends')}"
         for nodes, most in addable_nodes(self._inputs.desired.clusters[name], self._inputs.observed.clusters[name]):
             if nodes.delay <= at - now:
                 yield f"{nodes.adding} can add {count(most, 'node')} within {format_duration(nodes.delay)}"

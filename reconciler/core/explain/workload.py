@@ -35,7 +35,7 @@ from reconciler.model.placement import Placement, Restraint, RestraintKind, plac
 from reconciler.model.plan import Assessment, NeedShare, Plan, Reason, Suppressed, WorkloadAssessment
 from reconciler.model.policy import BurstPolicy
 from reconciler.text.spelling import nearest
-from reconciler.text.wording import count, sanitize, sentence
+from reconciler.text.wording import conjugate, count, sanitize, sentence
 
 
 def describe_moves(workload: WorkloadId, plan: Plan) -> Iterator[str]:
@@ -193,8 +193,7 @@ def _conclusion(
         return (note, *(describe_suppressed(item) for item in others), *behind)
     runs = describe_placed_replicas(inputs, placements)
     if demand.missing <= placed:
-        subject = "Nothing" if runs == f"{placed} run elsewhere" else "Nothing more"
-        enough = f"{subject} is missing: {demand.primary} runs {demand.running} of {demand.wanted}, {runs}."
+        enough = _describe_enough(demand, placed, runs)
         return (enough, *(describe_suppressed(item) for item in suppressed), *behind)
     # 4. Replicas are missing.
     missing = demand.missing - placed
@@ -213,6 +212,17 @@ def _conclusion(
         if refusal is not None and refusal.remedy and room < missing
     )
     return (*lines, *describe_gang_starts(assessments), *behind)
+
+
+def _describe_enough(demand: Demand, placed: int, runs: str) -> str:
+    """Say that no replica lacks room; `runs` counts the `placed` ones."""
+    more = "" if runs.partition(" ")[0] == str(placed) else "more"
+    waiting = sum(blocked.replicas for blocked in demand.blocked)
+    home = f"{demand.primary} runs {demand.running} of {demand.wanted}"
+    if waiting:
+        subject = "No other replica" if more else "No replica"
+        return f"{subject} lacks room: {home}, {runs}, and {waiting} {conjugate(waiting, 'waits')} for something else."
+    return f"{' '.join(filter(None, ('Nothing', more)))} is missing: {home}, {runs}."
 
 
 def describe_partial_gangs(inputs: PassInput, placements: Iterable[Placement]) -> Iterator[str]:

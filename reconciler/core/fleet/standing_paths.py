@@ -99,7 +99,7 @@ def lost_problem(path: str, current: ParsedFile, lost: ParsedFile, place: str = 
 def last_good_version(blob: BlobId | None) -> Problem:
     """Report which version of a broken file is in force; the problem has no path yet."""
     if blob is None:
-        message, hint = "no earlier version of it is good: nothing in it is in force", ""
+        message, hint = "it has never been valid, so nothing in it is in force", ""
     else:
         message = f"its last good version, blob {blob[:12]}, stays in force until this is mended"
         hint = f"see it with git cat-file -p {blob[:12]}"

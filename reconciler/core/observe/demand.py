@@ -62,15 +62,21 @@ def unseen(fleet: Fleet, observed: Observed, cluster: ClusterName, now: datetime
     An observation from further in the future than the maximum age is as useless as an old one: one of two clocks is
     wrong, and nothing says which.
     """
+    since = unseen_since(fleet, observed, cluster, now)
+    return f"{cluster} {since}" if since else ""
+
+
+def unseen_since(fleet: Fleet, observed: Observed, cluster: ClusterName, now: datetime) -> str:
+    """Return why a cluster counts as unseen without its name, as ``has not been observed``; empty as for `unseen`."""
     observation = observed.clusters.get(cluster)
     if observation is None:
-        return f"{cluster} has not been observed"
+        return "has not been observed"
     age = now - observation.observed_at
     limit = fleet.observation_max_age
     if age > limit:
-        return f"{cluster} was last observed {format_duration(age)} ago, more than {format_duration(limit)}"
+        return f"was last observed {format_duration(age)} ago, more than {format_duration(limit)}"
     if -age > limit:
-        return f"{cluster} was observed {format_duration(-age)} in the future: compare the clocks"
+        return f"was observed {format_duration(-age)} in the future: compare the clocks"
     return ""
 
 

@@ -76,7 +76,7 @@ def _problem(template: WorkloadTemplate, seen: WorkloadObservation, differences:
         field="spec",
         message=f"{REASON}: bursts of {seen.ref.full_kind} {seen.ref.name} would not be what the primary runs: "
         f"{join_names(differences, 3)}",
-        hint="bring the template up to date; its placements follow when they are written anew",
+        hint="bring the template up to date; running placements follow the next time they are written",
         severity=Severity.WARNING,
     )
 

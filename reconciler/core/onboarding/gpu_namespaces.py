@@ -8,7 +8,7 @@ from reconciler.core.pods.gpu_parts import gpu_part_obstacle
 from reconciler.core.pods.pod_requests import pod_requests
 from reconciler.model.ids import ClusterName, is_name
 from reconciler.model.workload import Json
-from reconciler.text.wording import count, is_gpu
+from reconciler.text.wording import conjugate, count, is_gpu
 
 _ENDED = frozenset({"Succeeded", "Failed"})
 _OF_KUBERNETES = frozenset({"kube-system", "kube-public", "kube-node-lease"})
@@ -26,7 +26,7 @@ def asks_for_gpus(pod: Json) -> bool:
 def tenant_namespaces(pods: Mapping[str, int], primary: ClusterName) -> dict[str, str]:
     """Return the namespaces with such pods and why each is one, by name; those of Kubernetes itself are no tenant's."""
     return {
-        namespace: f"{count(number, 'pod')} there {'asks' if number == 1 else 'ask'} for GPUs, in {primary}"
+        namespace: f"{count(number, 'pod')} there {conjugate(number, 'asks')} for GPUs, in {primary}"
         for namespace, number in sorted(pods.items())
         if namespace not in _OF_KUBERNETES and is_name(namespace)
     }

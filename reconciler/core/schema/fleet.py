@@ -364,7 +364,7 @@ class ClusterSpec(Strict):
     provides: ProvidesFile | None = Field(
         None,
         description=(
-            "The objects that placed objects may refer to, as names or globs; a list that is there is complete."
+            "The objects that placed objects may refer to, as names or globs; what a list leaves out counts as absent."
         ),
     )
     slurm: SlurmPartitionFile | None = Field(

@@ -28,6 +28,7 @@ from reconciler.model.plan import Change
 from reconciler.model.request import Answer, Denial
 from reconciler.model.tree import Advance
 from reconciler.ports import Wake
+from reconciler.text.wording import conjugate
 from reconciler.text.wording import count as count_of
 
 MOST = 1000
@@ -229,7 +230,7 @@ def _mark(change: Change) -> object:
 
 def _partly_done(answer: Answer, lost: Sequence[Change], *, done: int) -> Answer:
     """Name the placements of an order whose changes could not be written; its other changes have their commits."""
-    rest = f"; {count_of(done, 'other change')} of this call {'is' if done == 1 else 'are'} done" if done else ""
+    rest = f"; {count_of(done, 'other change')} of this call {conjugate(done, 'is')} done" if done else ""
     problems = (
         Problem(path=placement.id, message=f"is as it was: its change could not be written{rest}")
         for change in lost

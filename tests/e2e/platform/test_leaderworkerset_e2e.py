@@ -32,7 +32,7 @@ def test_a_group_that_does_not_fit_runs_whole_on_the_other_cluster_is_recreated_
         assert "1 replica of 2 pods unschedulable on home" in lender.told()
         # What the controller says of its groups is what the commands say of them.
         lender.until_at(away, lambda: (ready(home), ready(away)) == (2, 1), "not ready by the controllers' word")
-        said = f"{HOME} runs 2 of 3, 1 run elsewhere"
+        said = f"{HOME} runs 2 of 3, 1 runs elsewhere"
         lender.until_answered(("explain", "llm/vllm"), lambda explained: said in " ".join(explained["conclusion"]))
         lender.until_answered(("status",), lambda told: placed(told) == [(AWAY, 1, 1)])
 

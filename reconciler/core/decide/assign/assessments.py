@@ -30,7 +30,7 @@ from reconciler.model.placement import ClusterSubset
 from reconciler.model.plan import Assessment, Reason, Refusal, WorkloadAssessment
 from reconciler.model.policy import BurstPolicy
 from reconciler.model.units import Resources
-from reconciler.text.wording import join_names
+from reconciler.text.wording import conjugate, join_names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +110,7 @@ class Inquiry:
         )
         if not takers:
             return refusal
-        verb = "takes" if len(takers) == 1 else "take"
+        verb = conjugate(len(takers), "takes")
         return replace(refusal, message=f"{refusal.message}, after what {join_names(takers)} {verb} in this pass")
 
     def _ranks(self, fits: Mapping[ClusterSubset, int]) -> Mapping[ClusterSubset, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reconciler.core.decide.state.pass_input import PassInput
-from reconciler.core.observe.demand import unseen
+from reconciler.core.observe.demand import unseen_since
 from reconciler.core.pods.taints import untolerated_taint
 from reconciler.model.cluster import SlurmPartition
 from reconciler.model.ids import ClusterName, WorkspaceName
@@ -57,9 +57,9 @@ def obstacle(inputs: PassInput, workspace: WorkspaceName, name: ClusterName) -> 
     if standing is not None:
         return standing
     # 2. The cluster is unseen or unhealthy.
-    blind = unseen(desired.fleet, observed, name, inputs.now)
+    blind = unseen_since(desired.fleet, observed, name, inputs.now)
     if blind:
-        return refuse(Reason.UNSEEN, blind, "see why its observations do not arrive")
+        return refuse(Reason.UNSEEN, f"it {blind}", "see why its observations do not arrive")
     seen = observed.clusters[name]
     if not seen.healthy:
         return refuse(Reason.UNHEALTHY, seen.message or "it reports itself unhealthy", "mend the cluster")

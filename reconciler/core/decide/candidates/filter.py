@@ -12,7 +12,7 @@ from reconciler.core.decide.candidates.cluster_obstacles import in_place_of_dire
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.engines import engine
 from reconciler.core.fleet.cluster_order import tainted
-from reconciler.core.observe.demand import unseen
+from reconciler.core.observe.demand import unseen_since
 from reconciler.core.pods.taints import untolerated_taint
 from reconciler.core.workloads.cluster_provides import refuse_lacking
 from reconciler.model.capacity import ReplicaShape
@@ -84,10 +84,10 @@ def refuse(
     if held is not None:
         return held
     # 8. The cluster is unseen.
-    blind = unseen(desired.fleet, observed, name, now)
+    blind = unseen_since(desired.fleet, observed, name, now)
     if blind:
         return Refusal(
-            cluster=name, reason=Reason.UNSEEN, message=blind, remedy="see why its observations do not arrive"
+            cluster=name, reason=Reason.UNSEEN, message=f"it {blind}", remedy="see why its observations do not arrive"
         )
     # 9. The cluster reports itself unhealthy.
     observation = observed.clusters[name]

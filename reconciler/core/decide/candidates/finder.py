@@ -48,7 +48,7 @@ from reconciler.model.plan import PODS_UNTRIED, PODS_UNTRIED_REMEDY, Choice, Rea
 from reconciler.model.policy import BurstPolicy, SetDivision
 from reconciler.model.units import Resources, format_duration
 from reconciler.model.workload import WorkloadTemplate
-from reconciler.text.wording import as_clause, count
+from reconciler.text.wording import as_clause, conjugate, count
 
 
 class RefusalCache:
@@ -110,7 +110,7 @@ def why_not(refusals: Iterable[Refusal], otherwise: str) -> tuple[Reason, str]:
         reason = Reason.HELD if Reason.HELD in refused else Reason.COOLING_DOWN
         first = refused[reason]
         number = len(refusals) - 1
-        others = f"; so {'is' if number == 1 else 'are'} {count(number, 'other cluster')}" if number else ""
+        others = f"; so {conjugate(number, 'is')} {count(number, 'other cluster')}" if number else ""
         return reason, f"{first.where} is held back: {first.message} ({first.remedy}){others}"
     limited = next((refused[reason] for reason in _LIMITS if reason in refused), None)
     if limited is None or Reason.NO_CAPACITY in refused:
@@ -500,8 +500,8 @@ class CandidateFinder:
             return candidate.with_room(room.admitted(shape), fits, min(fits, replicas))
         in_flight = self._working_plan.in_flight(candidate.cluster)
         ended = sum(pods for _, pods in in_flight.going)
-        waiting = f"; {count(in_flight.total, 'replica')} in flight taken off" if in_flight.total else ""
-        waiting += f"; {count(ended, 'pod')} of bursts that have ended taken off" if ended else ""
+        waiting = f"; {count(in_flight.total, 'replica')} on their way counted" if in_flight.total else ""
+        waiting += f"; {count(ended, 'pod')} of bursts that have ended counted" if ended else ""
         held = self.capacity.held_growth(candidate.cluster, shape)
         return Refusal(
             cluster=candidate.cluster,

@@ -10,7 +10,7 @@ from reconciler.core.capacity.best_fit import ShapeReplicas, count_beside, tight
 from reconciler.core.capacity.cluster import ClusterCapacity
 from reconciler.core.capacity.pod_requirements import PodRequirements, PodSet
 from reconciler.core.workloads.replica_count import requests_devices
-from reconciler.text.wording import count
+from reconciler.text.wording import conjugate, count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class GangStart:
         fit = sum(number for _, number in self.fits)
         if fit == self.pods:
             return ""
-        fits = "fits" if fit == 1 else "fit"
+        fits = conjugate(fit, "fits")
         return (
             f"{fit} of its {count(self.pods, 'pod')} {fits} now: its minimum of {self.least} starts,"
             " and the others wait there"

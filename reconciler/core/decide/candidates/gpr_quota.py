@@ -44,7 +44,7 @@ class GprQuota:
             return Refusal(
                 cluster=cluster,
                 reason=Reason.GPR_LIMIT,
-                message=f"the WorkspacePolicy of {workspace} is broken, and no earlier version of it is good, so its "
+                message=f"the WorkspacePolicy of {workspace} is broken, and has never been valid, so its "
                 "limits are unknown",
                 remedy="mend its file: `overspill check` tells the problem",
             )

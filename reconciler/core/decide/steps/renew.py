@@ -34,7 +34,7 @@ from reconciler.model.plan import Change, Reason, Suppressed
 from reconciler.model.policy import BurstPolicy, Renewal
 from reconciler.model.units import format_duration
 from reconciler.text.timestamps import format_time
-from reconciler.text.wording import count
+from reconciler.text.wording import conjugate, count
 
 LONGEST_LEAD = timedelta(minutes=10)
 """A renewal is due this long before the end, or a quarter of the burst's own time, whichever is less."""
@@ -191,7 +191,7 @@ def _describe_need(inputs: PassInput, demand: Demand, window: timedelta) -> str:
     """Say what a burst is still needed for."""
     if demand.missing:
         verb, what = ("missing on", demand.needed) if demand.needed else ("wanted beforehand for", demand.missing)
-        return f"{count(what, 'replica')} {'is' if what == 1 else 'are'} still {verb} {demand.primary}"
+        return f"{count(what, 'replica')} {conjugate(what, 'is')} still {verb} {demand.primary}"
     most = count(_replicas_needed(inputs, demand, window), "replica")
     return f"up to {most} were missing on {demand.primary} in the last {format_duration(window)}"
 

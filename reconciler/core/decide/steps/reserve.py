@@ -27,6 +27,7 @@ from reconciler.model.ids import ClusterName
 from reconciler.model.plan import Change, Reason, Refusal, Suppressed
 from reconciler.model.request import Provisioning, RequestRecord
 from reconciler.model.units import format_duration
+from reconciler.text.wording import conjugate
 
 
 def end_reservations(inputs: PassInput, working_plan: WorkingPlan) -> None:
@@ -90,7 +91,9 @@ class _Reserve:
                 return
             refusals.append(refusal)
         reason, message = why_not(
-            refusals, f"{describe_gpus(self.ask)} are free on no cluster{describe_first_remedy(refusals)}"
+            refusals,
+            f"{describe_gpus(self.ask)} {conjugate(self.ask.nodes, 'is')} free on no cluster"
+            f"{describe_first_remedy(refusals)}",
         )
         self.working_plan.suppress(
             Suppressed(

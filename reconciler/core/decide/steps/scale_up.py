@@ -36,7 +36,7 @@ from reconciler.model.end_reason import EndReason
 from reconciler.model.placement import ClusterSubset, Placement, RestraintKind, place_name
 from reconciler.model.plan import Change, Choice, Reason, Refusal, Shortage, Suppressed
 from reconciler.model.units import Resources, format_duration
-from reconciler.text.wording import count, join_names
+from reconciler.text.wording import conjugate, count, join_names
 
 _SHARED = "room is shared with others that wait"
 
@@ -251,7 +251,7 @@ class ScaleUp:
         return self.working_plan.of(self.demand.workload)
 
     def _fits_nowhere(self, replicas: int) -> str:
-        return f"{count(replicas, 'replica')} of {self.demand.missing} fit on no cluster"
+        return f"{count(replicas, 'replica')} of {self.demand.missing} {conjugate(replicas, 'fits')} on no cluster"
 
     def _choose(self, chosen: Sequence[Candidate], pods: SetPods | None = None) -> Mapping[ClusterSubset, Choice]:
         """Hand out the room of candidates, or of the `pods` of a set on its only one; record each as it is taken."""

@@ -25,7 +25,7 @@ from reconciler.model.demand import Demand
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Reason
-from reconciler.text.wording import count, join_names
+from reconciler.text.wording import conjugate, count, join_names
 
 _LONGEST_AHEAD = timedelta(hours=1)
 _PARTS = 100
@@ -166,7 +166,7 @@ class Claims:
             f"{workload}, which has {self._working_plan.replicas(workload)} of {_missing(inputs, workload)}"
             for workload in gains
         )
-        verb = "makes" if replicas == 1 else "make"
+        verb = conjugate(replicas, "makes")
         turn = "; they take turns" if waits_from is not None else ""
         return RoomClaim(
             replicas=replicas,

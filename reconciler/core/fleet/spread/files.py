@@ -32,7 +32,7 @@ from reconciler.text.spelling import suggested
 
 _TARGET: Loc = ("spec", "targetRef")
 _ANNOTATION: Loc = ("metadata", "annotations", WORKSPACE)
-_STALLED = "a WorkloadSpread of it is broken, and no earlier version of that is good, so its subsets are unknown"
+_STALLED = "a WorkloadSpread of it is broken, and has never been valid, so its subsets are unknown"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

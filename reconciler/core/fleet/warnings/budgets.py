@@ -8,7 +8,7 @@ from reconciler.errors import Severity
 from reconciler.model.budget import Budget
 from reconciler.model.policy import Cluster
 from reconciler.text.findings import Finding
-from reconciler.text.wording import join_names
+from reconciler.text.wording import conjugate, join_names
 
 
 def warn_unpriced(budget: Budget | None, clusters: Iterable[Cluster]) -> Iterable[Finding]:
@@ -18,7 +18,7 @@ def warn_unpriced(budget: Budget | None, clusters: Iterable[Cluster]) -> Iterabl
     names = sorted({cluster.name for cluster in clusters if cluster.price_per_gpu_hour is None})
     if not names:
         return
-    verb = "has" if len(names) == 1 else "have"
+    verb = conjugate(len(names), "has")
     yield Finding(
         loc=("spec", "budget"),
         message=f"{join_names(names)} {verb} no price, so that GPUs there count as nothing",

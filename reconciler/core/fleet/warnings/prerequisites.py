@@ -244,7 +244,7 @@ def warn_undeclared(
     things = [prerequisite for prerequisite in prerequisites if any(prerequisite in lack for lack in lacks.values())]
     message = f"{join_names(lacks)} may lack {join_names(map(describe_prerequisite, things))}"
     fields = declaring_fields(things, ())
-    hint = f"list it in the Cluster's {fields}, with all others that it has: a list that is there is complete"
+    hint = f"list all that the cluster has in its {fields}; what such a list leaves out counts as absent"
     yield Finding(loc=("spec",), message=message, hint=hint, severity=Severity.WARNING)
 
 
