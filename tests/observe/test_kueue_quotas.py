@@ -178,6 +178,6 @@ def test_a_file_says_what_a_queue_has_ended_and_which_pods_have_quota() -> None:
         {"name": "b-1", "bound": 2},
         {"name": "c-1", "bound": 1, "reserved": 4},
     ]
-    observation, words = from_file(placements=placed), {"a-1": "Preempted: to accommodate a workload"}
+    observation, words = from_file(placements=placed), {"a-1": "evicted: Preempted: to accommodate a workload"}
     assert (observation.evicted, observation.unadmitted, observation.waiting_reasons) == (words, words, words)
     assert observation.reserved == {"a-1": 0, "b-1": 2, "c-1": 4}
