@@ -111,7 +111,9 @@ def test_second_run_changes_nothing_but_the_token(cluster: Cluster, terminal: Te
     assert second["contexts"] == first["contexts"]
     assert second["users"] != first["users"]
     assert allowed(cluster, "list", "kustomize.toolkit.fluxcd.io", "kustomizations", "overspill")
-    assert not may(out, FLUX, "list", "deployments", "--all-namespaces")
+    # It is no primary: what is placed there is read, and no autoscaler.
+    assert may(out, FLUX, "watch", "deployments", "--all-namespaces")
+    assert not may(out, FLUX, "list", "horizontalpodautoscalers", "--all-namespaces")
     words = granting(tmp_path, "--context", ARGO_CD, "--kubeconfig-out", str(out), "--yes")
     terminal.done(*words)
     assert [entry["name"] for entry in yaml.safe_load(out.read_text())["contexts"]] == [FLUX, ARGO_CD]
