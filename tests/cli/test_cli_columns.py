@@ -111,7 +111,22 @@ def test_terminal_gets_every_word_of_the_table(overspill: Terminal, see: Callabl
     see(missing=9, worker_2=0)
     shown = on_terminal(overspill, 100, "explain", "vllm")
     table = shown.partition("Clusters")[2].partition("Conclusion")[0]
-    for word in ["NoCapacity:", "needs", "on", "one", "node,", "none", "free", "or", "add", "nodes", "there"]:
+    for word in [
+        "NoCapacity:",
+        "needs",
+        "on",
+        "one",
+        "node;",
+        "only",
+        "eligible",
+        "has",
+        "none",
+        "free",
+        "or",
+        "add",
+        "nodes",
+        "there",
+    ]:
         assert word in table
 
 
