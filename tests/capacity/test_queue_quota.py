@@ -48,7 +48,7 @@ def unqueued(shape: ReplicaShape) -> ReplicaShape:
 
 
 def seen(*objects: Json, nodes: Mapping[str, int] | None = None) -> ClusterObservation:
-    """Observe a cluster whose nodes have so many free GPUs, by the label `gpu` of a node."""
+    """Observe a cluster whose nodes have these numbers of free GPUs, by their label `gpu`."""
     made = tuple(
         Pool(
             name=name,

@@ -110,7 +110,7 @@ def test_workloads_of_one_queue_share_its_quota_in_one_pass() -> None:
 
 
 def flying(bound: int, reserved: int, replicas: int = 4) -> tuple[Placement, Mapping[str, object]]:
-    """Make a placement of another workload on its way to worker-2; so many of its pods have a node, and quota."""
+    """Make a placement of another workload on its way to worker-2, some of whose pods have a node and quota."""
     there = placement("worker-2", replicas, workload=OTHER, created=NOW - MINUTE, lasting=timedelta(hours=2))
     return there, {"bound": {there.name: bound}, "reserved": {there.name: reserved}}
 

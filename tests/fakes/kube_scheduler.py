@@ -165,5 +165,5 @@ def _evenly(node: Raw, nodes: list[Raw], there: list[list[Raw]], pod: Raw) -> bo
 
 
 def _counts(term: Raw, pod: Raw) -> bool:
-    """Tell whether a spread counts any pods: the scheduler passes over a selector that asks for nothing."""
+    """Return whether a spread counts any pods: the scheduler passes over a selector that asks for nothing."""
     return bool(term["labelSelector"]) or any(key in pod["labels"] for key in term.get("matchLabelKeys", []))

@@ -176,8 +176,8 @@ def test_nothing_but_a_fleet_with_such_a_kind_has_it_watched() -> None:
     made = ClusterState()
     assert made.customs == frozenset()
     made.apply(Resource.PODS, worker())
-    anew = {Resource.PODS, Resource.QUEUED, Resource.EVENTS, RESOURCE}
-    assert made.follow(frozenset(), BUILT_IN_MARKS, placed={TRAIN_JOBS}) == anew
+    relisted = {Resource.PODS, Resource.QUEUED, Resource.EVENTS, RESOURCE}
+    assert made.follow(frozenset(), BUILT_IN_MARKS, placed={TRAIN_JOBS}) == relisted
     assert made.customs == {RESOURCE}
     made.apply(RESOURCE, train_job())
     made.apply(Resource.PODS, worker())

@@ -273,7 +273,7 @@ def units(kind: str) -> tuple[Desired, Placement]:
 
 
 def ended(burst: Placement, reason: str, *, bound: int = 0, since: float = 0) -> ClusterObservation:
-    """Observe that Kueue has evicted a burst just now, of which so many pods still have a node."""
+    """Observe that Kueue has evicted a burst just now, some of whose pods still have a node."""
     words = f"kueue queue-a evicted it ({reason})"
     pods = burst.replicas * burst.shape.group_size
     seen = evicted(replace(burst, replicas=pods), bound=bound, since=since)

@@ -241,9 +241,9 @@ def _burst_manifest(template: WorkloadTemplate, kinds: Kinds) -> ManifestResourc
     if first is not None or has_chart(spec):
         return first
     # 3. One of its kind, one with GPUs, or the first.
-    alike = [item for item in able if ref is not None and ref.kind and item.manifest.get("kind") == ref.kind]
-    with_gpus = [item for item in alike or able if takes_gpus(spec, item, kinds)]
-    return next(iter((*with_gpus, *alike, *able)), None)
+    same_kind = [item for item in able if ref is not None and ref.kind and item.manifest.get("kind") == ref.kind]
+    with_gpus = [item for item in same_kind or able if takes_gpus(spec, item, kinds)]
+    return next(iter((*with_gpus, *same_kind, *able)), None)
 
 
 def _has_replicas(manifest: Mapping[str, Json], kinds: Kinds) -> bool:

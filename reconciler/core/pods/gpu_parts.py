@@ -66,10 +66,7 @@ SHARERS = (
     ),
     GpuSharer(
         name="Volcano's vGPU plugin",
-        source=(
-            "https://github.com/Project-HAMi/volcano-vgpu-device-plugin/blob/4224186/doc/config.md;"
-            " https://github.com/volcano-sh/devices/blob/master/README.md"
-        ),
+        source="Project-HAMi/volcano-vgpu-device-plugin 4224186, doc/config; volcano-sh/devices, pkg/plugin/nvidia",
         resources=("volcano.sh/vgpu-*", "volcano.sh/gpu-memory", "volcano.sh/gpu-number"),
     ),
     GpuSharer(

@@ -9,7 +9,7 @@ from tests.e2e.control_plane import Cluster
 
 
 def runs(pod: Json) -> bool:
-    """Tell whether a pod runs and is not about to go."""
+    """Return whether a pod runs and is not about to go."""
     return pod["status"].get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"]
 
 

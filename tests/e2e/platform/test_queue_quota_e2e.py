@@ -209,7 +209,7 @@ class Mix:
 
 
 def pod(gpus: int, selector: Mapping[str, str]) -> Json:
-    """Write a pod that asks for so many GPUs, and a CPU for each."""
+    """Write a pod that asks for GPUs, and a CPU for each."""
     resources = {"requests": {"cpu": str(gpus), GPU: str(gpus)}, "limits": {GPU: str(gpus)}}
     container = {"name": "main", "image": "registry.invalid/trainer:1", "resources": resources}
     return {"containers": [container], "restartPolicy": "Never", "nodeSelector": dict(selector)}

@@ -157,17 +157,17 @@ class ClusterState:
         """
         namespaces = {ref.namespace for ref in refs}
         missing = bool(namespaces - self._followed.namespaces)
-        anew: AbstractSet[Watched] = self._parts.keys() - CLUSTER_WIDE if missing else frozenset()
+        relisted: AbstractSet[Watched] = self._parts.keys() - CLUSTER_WIDE if missing else frozenset()
         if marks != self._followed.marks:
-            anew |= {Resource.PODS, *CONTROLLERS}
+            relisted |= {Resource.PODS, *CONTROLLERS}
         if kinds != self._kinds:
-            anew |= self._specs.keys() | self._makers.keys()
+            relisted |= self._specs.keys() | self._makers.keys()
         unlabelled = _unlabelled(placed, kinds)
         if (unlabelled, _bare_pods(placed)) != (self._followed.unlabelled, self._followed.bare_pods):
-            anew |= {Resource.PODS, Resource.QUEUED}
+            relisted |= {Resource.PODS, Resource.QUEUED}
         self._followed.follow(refs, marks, unlabelled, bare_pods=_bare_pods(placed))
         if placed != self._placed_kinds:
-            anew |= {Resource.EVENTS}
+            relisted |= {Resource.EVENTS}
         if placeable != self._placeable:
             self._placeable = frozenset(placeable)
             self._pods.unplaced.watch(self._placeable, self._pods.pods.values())
@@ -179,13 +179,13 @@ class ClusterState:
         self._kinds, self._placed_kinds = kinds, frozenset(placed)
         known = set(self._specs)
         self._follow_specs()
-        anew |= self._follow_placed() | (self._specs.keys() - known)
+        relisted |= self._follow_placed() | (self._specs.keys() - known)
         for resource in self._parts.keys() - CLUSTER_WIDE - {Resource.QUEUED, Resource.EVENTS}:
             part = self._parts[resource]
             for key in filter(self._elsewhere, set(part.keys())):
                 part.remove(key)
-        self._listed -= anew
-        return anew | self._live.follow(sources, self._parts.keys() | TRAINING_RUNTIMES)
+        self._listed -= relisted
+        return relisted | self._live.follow(sources, self._parts.keys() | TRAINING_RUNTIMES)
 
     def _follow_specs(self) -> None:
         """Keep a part for each followed kind, and none for others."""
